@@ -1,0 +1,1 @@
+//! CUPTI recorder and decoder.

@@ -1,0 +1,1 @@
+//! Finds bubbles in a trace and what they cost. Pure: no files, no clock, no CUPTI.

@@ -1,0 +1,2 @@
+//! Headless reports.
+fn main() {}

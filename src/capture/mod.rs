@@ -1,0 +1,1 @@
+//! Records programs and turns recordings into traces.

@@ -1,0 +1,1 @@
+//! Reads what other profilers wrote.

@@ -1,0 +1,1 @@
+//! The JSON contract and the text report.

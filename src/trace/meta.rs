@@ -1,0 +1,110 @@
+//! What is known about a trace as a whole: where it comes from, how it was recorded, what was lost.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::time::Interval;
+
+/// What is known about a trace as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Meta {
+    /// What the trace was made from.
+    pub source: Source,
+    /// Unix time of the trace's zero, in nanoseconds; 0 when the source's clock has no known epoch.
+    pub epoch_ns: i64,
+    /// How graph launches were recorded.
+    pub capture_mode: CaptureMode,
+    /// Which record families the recorder had switched on.
+    pub recorded: Recorded,
+    /// The machine and versions the trace was recorded with, as name and value, ready to show.
+    pub machine: BTreeMap<String, String>,
+    /// The bundled workload that ran, if it was one.
+    pub workload: Option<WorkloadRun>,
+    /// What was lost or could not be read on the way here.
+    pub losses: Losses,
+    /// Sentences for the reader about anything unusual in the source.
+    pub warnings: Vec<String>,
+}
+
+/// Where a trace comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Source {
+    /// The format it was read from: `bubcap`, `kineto`, `nsys-sqlite`, `generated`.
+    pub format: String,
+    /// The command that was recorded, when known.
+    pub command: Option<String>,
+    /// Day and time of the recording, RFC 3339, when known.
+    pub captured_on: Option<String>,
+}
+
+/// How graph launches appear among the ops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaptureMode {
+    /// Each node of a replayed graph is an op.
+    Node,
+    /// A graph launch is one opaque op.
+    Graph,
+    /// The source does not tell.
+    #[default]
+    Unknown,
+}
+
+/// Which record families the recorder had switched on. Absent is not the same as empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recorded {
+    /// Runtime or driver API calls.
+    pub calls: bool,
+    /// Kernels, copies and memsets.
+    pub ops: bool,
+    /// Synchronisation records.
+    pub syncs: bool,
+    /// CUDA event records.
+    pub events: bool,
+    /// Profiler and driver overhead.
+    pub overheads: bool,
+    /// NVTX or framework ranges.
+    pub ranges: bool,
+}
+
+/// One run of a bundled workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkloadRun {
+    /// Workload name, for example `scalar-readback`.
+    pub workload: String,
+    /// Variant name, for example `sync`.
+    pub variant: String,
+    /// Every option's value, as text.
+    pub options: BTreeMap<String, String>,
+    /// Iterations that were measured, warm-up not counted.
+    pub iterations: u64,
+    /// Iterations before the measured ones.
+    pub warmup: u64,
+    /// The answer that all variants must agree on, as text.
+    pub answer: String,
+    /// The measured part of the trace: set-up and warm-up left out.
+    pub measured: Option<Interval>,
+}
+
+/// What was lost or could not be read. Every figure counts records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Losses {
+    /// Records that CUPTI or the recorder dropped.
+    pub dropped_records: u64,
+    /// Ops whose times could not be collected (start and end both 0). They are not among the ops.
+    pub ops_without_time: u64,
+    /// Ops still running when recording ended (end 0). They are among the ops, up to the trace's end.
+    pub unfinished_ops: u64,
+    /// Records of a known kind that could not be read.
+    pub unreadable_records: u64,
+    /// Bytes after the last whole record or chunk.
+    pub cut_bytes: u64,
+    /// Records whose times are out of range, or whose end lies before their start.
+    pub impossible_times: u64,
+}

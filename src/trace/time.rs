@@ -1,0 +1,144 @@
+//! Time: integer nanoseconds, never floating point.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// Nanoseconds: a moment as an offset from the trace's start, or a length of time.
+///
+/// The absolute epoch of a trace's start is kept once, in [`Meta::epoch_ns`](crate::trace::Meta::epoch_ns).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+#[repr(transparent)]
+pub struct Ns(pub i64);
+
+impl Ns {
+    /// Zero nanoseconds.
+    pub const ZERO: Self = Self(0);
+    /// Earlier than any moment.
+    pub const MIN: Self = Self(i64::MIN);
+    /// Later than any moment.
+    pub const MAX: Self = Self(i64::MAX);
+
+    /// The number of nanoseconds.
+    #[inline]
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+
+    /// A number of microseconds.
+    pub const fn from_us(us: i64) -> Self {
+        Self(us * 1_000)
+    }
+
+    /// Microseconds, for display only.
+    pub fn as_us(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// The value, or zero when negative.
+    #[inline]
+    #[must_use]
+    pub fn max_zero(self) -> Self {
+        Self(self.0.max(0))
+    }
+}
+
+impl Add for Ns {
+    type Output = Self;
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl Sub for Ns {
+    type Output = Self;
+    #[inline]
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl Neg for Ns {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Self(-self.0)
+    }
+}
+
+impl AddAssign for Ns {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl SubAssign for Ns {
+    #[inline]
+    fn sub_assign(&mut self, other: Self) {
+        self.0 -= other.0;
+    }
+}
+
+impl Sum for Ns {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        Self(iter.map(|ns| ns.0).sum())
+    }
+}
+
+impl fmt::Display for Ns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ns", self.0)
+    }
+}
+
+/// A half-open interval `[start, end)` of host or device time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Interval {
+    /// First nanosecond inside.
+    pub start: Ns,
+    /// First nanosecond after it.
+    pub end: Ns,
+}
+
+impl Interval {
+    /// The interval from `start` to `end`.
+    #[inline]
+    pub const fn new(start: Ns, end: Ns) -> Self {
+        Self { start, end }
+    }
+
+    /// Its length; negative when `end` is before `start`.
+    #[inline]
+    pub fn len(self) -> Ns {
+        self.end - self.start
+    }
+
+    /// Whether it holds no nanosecond.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.end <= self.start
+    }
+
+    /// What both intervals hold; empty when they do not meet.
+    #[inline]
+    #[must_use]
+    pub fn intersect(self, other: Self) -> Self {
+        Self { start: self.start.max(other.start), end: self.end.min(other.end) }
+    }
+
+    /// The length of what both hold, never negative.
+    #[inline]
+    pub fn overlap(self, other: Self) -> Ns {
+        self.intersect(other).len().max_zero()
+    }
+
+    /// Whether `moment` lies inside.
+    #[inline]
+    pub fn contains(self, moment: Ns) -> bool {
+        self.start <= moment && moment < self.end
+    }
+}

@@ -1,0 +1,2 @@
+//! Desktop timeline.
+fn main() {}
