@@ -96,7 +96,7 @@ impl fmt::Display for Ns {
 }
 
 /// A half-open interval `[start, end)` of host or device time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Interval {
     /// First nanosecond inside.
     pub start: Ns,

@@ -1,0 +1,166 @@
+//! The words for why a device was idle.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Declares a field-less enum with its words, which are also its serialised form.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident => $word:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+        )]
+        #[repr(u8)]
+        pub enum $name {
+            $($(#[$doc])* #[serde(rename = $word)] $variant,)*
+        }
+
+        impl $name {
+            /// Every value, in the order of declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The word for it, as in the JSON report.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// The one reason that best explains a bubble.
+    Cause {
+        /// A synchronising call emptied the device and its wait lasted as long as the bubble's better half.
+        Sync => "sync",
+        /// A copy that waits for itself did the same.
+        BlockingCopy => "blocking-copy",
+        /// Memory was allocated or freed outside stream order.
+        Allocation => "allocation",
+        /// Code was loaded or compiled.
+        ModuleLoad => "module-load",
+        /// A graph was captured, instantiated or updated.
+        GraphBuild => "graph-build",
+        /// The profiler itself was at work.
+        Profiler => "profiler",
+        /// The host ran code of its own between its calls.
+        HostBound => "host-bound",
+        /// The host did nothing but launch, and the device was faster.
+        LaunchBound => "launch-bound",
+        /// The next op was enqueued in time and waited for another stream or an event.
+        Dependency => "dependency",
+        /// The device moved from one op to the next, both enqueued.
+        Dispatch => "dispatch",
+        /// A gap between two nodes of one graph launch.
+        GraphInternal => "graph-internal",
+        /// Something that was not recorded held the next op.
+        Stalled => "stalled",
+        /// The op that ended the bubble has no known launch.
+        Unattributed => "unattributed",
+    }
+}
+
+words! {
+    /// Where some nanoseconds of a bubble went.
+    SegmentKind {
+        /// The profiler was at work on the launching thread.
+        Profiler => "profiler",
+        /// Code was loaded or compiled.
+        ModuleLoad => "module-load",
+        /// A graph was captured, instantiated or updated.
+        GraphBuild => "graph-build",
+        /// Memory was allocated or freed.
+        Allocation => "allocation",
+        /// A blocking call was still on its way back to its caller.
+        SyncReturn => "sync-return",
+        /// A launch call was open.
+        LaunchCall => "launch-call",
+        /// Another API call was open.
+        Api => "api",
+        /// No API call was open: the host ran its own code.
+        HostCode => "host-code",
+        /// From the launch call's end, or the device running dry, to the op's start.
+        LaunchLatency => "launch-latency",
+        /// The op was enqueued in time and waited for another stream or an event.
+        Dependency => "dependency",
+        /// The device moved from one op to the next.
+        Dispatch => "dispatch",
+        /// A gap between two nodes of one graph launch.
+        GraphInternal => "graph-internal",
+        /// Something that was not recorded held the op.
+        Stalled => "stalled",
+        /// The op that ended the bubble has no known launch.
+        Unattributed => "unattributed",
+    }
+}
+
+words! {
+    /// How sure a judgement is.
+    Confidence {
+        /// The records leave no other reading.
+        Certain => "certain",
+        /// The records fit, and another reading is possible.
+        Likely => "likely",
+        /// The best that can be said with what was recorded.
+        Guess => "guess",
+    }
+}
+
+words! {
+    /// The rule that decided a root cause.
+    Rule {
+        /// The next op was enqueued in time, yet started more than the stall limit after its predecessor.
+        QueuedGapTooLong => "queued-gap-too-long",
+        /// The op started more than the stall limit after its launch, with the device empty.
+        LatencyTooLong => "latency-too-long",
+        /// The ops on both sides belong to one graph launch.
+        SameGraphLaunch => "same-graph-launch",
+        /// A recorded stream wait lies before the op.
+        RecordedWait => "recorded-wait",
+        /// The op was enqueued and its own stream was free before the device ran dry.
+        StreamWasFree => "stream-was-free",
+        /// The op was enqueued behind the op that ended at the bubble's start.
+        QueuedBehind => "queued-behind",
+        /// The op has no launch call in the trace.
+        NoLaunch => "no-launch",
+        /// The call that was open when the device ran dry lasted at least half as long as the bubble.
+        DrainFillsHalf => "drain-fills-half",
+        /// Calls of one kind fill at least half of the bubble.
+        FillsHalf => "fills-half",
+        /// One launch call was far longer than launches usually are, and it was the kernel's first.
+        FirstLaunchLong => "first-launch-long",
+        /// One launch call was far longer than launches usually are.
+        LaunchCallLong => "launch-call-long",
+        /// The process made no launching or blocking call for longer than it usually does.
+        HostGap => "host-gap",
+        /// No other rule fits: the device waited for its launch.
+        LaunchLate => "launch-late",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_kebab_case_and_serialise_as_themselves() {
+        let kebab = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+        for cause in Cause::ALL {
+            assert!(kebab(cause.as_str()));
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.as_str());
+        }
+        for kind in SegmentKind::ALL {
+            assert!(kebab(kind.as_str()));
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+    }
+}

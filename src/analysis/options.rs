@@ -1,0 +1,62 @@
+//! What can be set, and every constant of the rules.
+
+use crate::trace::{Interval, Ns};
+
+/// What to analyse and with which constants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// The part of the trace to look at; the whole trace when `None`. Ops that cross its edges are clipped.
+    pub window: Option<Interval>,
+    /// The constants of the rules.
+    pub constants: Constants,
+}
+
+/// The constants of the rules for segments and root causes.
+///
+/// They were tried on some 50 public recordings. Where a rule compares with the program's own behaviour, the constant
+/// is a factor on a median of the same trace, kept within bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constants {
+    /// Lower bound of the usual latency λ from a launch call's start to its op's start: 2 µs.
+    pub latency_min: Ns,
+    /// Upper bound of λ: 20 µs.
+    pub latency_max: Ns,
+    /// λ when fewer than [`Self::latency_samples`] ops found the device empty: 5 µs.
+    pub latency_default: Ns,
+    /// Ops that must have found the device empty before their median is used: 5.
+    pub latency_samples: usize,
+    /// An op enqueued in time that starts later than this after its predecessor, without a recorded wait, was held by
+    /// something not recorded: 20 µs.
+    pub stall_gap: Ns,
+    /// So was an op that starts later than this after its launch on an empty device: 50 µs.
+    pub stall_latency: Ns,
+    /// A launch call must last this long to be remarkable: 50 µs.
+    pub long_launch: Ns,
+    /// And this many times the median launch call: 20.
+    pub long_launch_factor: i64,
+    /// The host computed, rather than merely launched, when it made no launching or blocking call for this many times
+    /// its median such gap: 4.
+    pub host_gap_factor: i64,
+    /// Lower bound of that limit: 50 µs.
+    pub host_gap_min: Ns,
+    /// Upper bound of that limit: 500 µs.
+    pub host_gap_max: Ns,
+}
+
+impl Default for Constants {
+    fn default() -> Self {
+        Self {
+            latency_min: Ns::from_us(2),
+            latency_max: Ns::from_us(20),
+            latency_default: Ns::from_us(5),
+            latency_samples: 5,
+            stall_gap: Ns::from_us(20),
+            stall_latency: Ns::from_us(50),
+            long_launch: Ns::from_us(50),
+            long_launch_factor: 20,
+            host_gap_factor: 4,
+            host_gap_min: Ns::from_us(50),
+            host_gap_max: Ns::from_us(500),
+        }
+    }
+}
