@@ -1,0 +1,199 @@
+//! The spool (`*.bubcap`): what the recorder writes while the program runs.
+//!
+//! A spool stands for itself: it holds the raw activity buffers and everything needed to read them without CUPTI,
+//! that is the record sizes of the version that wrote them, the texts behind the pointers inside them, the names of
+//! the callback ids and readings of the clocks.
+//!
+//! ```text
+//! file   = magic (8 bytes) , format version (u32) , chunk*
+//! chunk  = tag u8 , encoding u8 , zero u16 , stored length u32 , plain length u32 , crc32 u32 , payload
+//! ```
+//! All numbers are little-endian. The checksum covers the first twelve bytes of the chunk and its stored payload. The
+//! first chunk is the [`Header`], the last an [`End`]; a spool that was cut anywhere still gives every whole chunk.
+//! Texts come before the buffer which holds their pointers, and a later text for the same pointer replaces an earlier
+//! one: a pointer means what the last text before its buffer said. Chunks with an unknown tag are skipped.
+
+mod compact;
+mod frame;
+mod reader;
+mod strings;
+mod writer;
+
+pub use compact::compact;
+pub use reader::{Ending, Reader, SpoolError};
+pub use strings::Strings;
+pub use writer::Writer;
+
+use serde::{Deserialize, Serialize};
+
+/// The newest format version this code writes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The size in bytes of one kind of activity record in the buffers of a spool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RecordSize {
+    /// `CUpti_ActivityKind`.
+    pub kind: u32,
+    /// Bytes from one record of this kind to the next.
+    pub bytes: u32,
+}
+
+/// How work inside CUDA graphs is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Graphs {
+    /// One record for each node of each launch.
+    #[default]
+    Node,
+    /// One record for each launch of a graph: cheapest, and no record of what is inside.
+    Graph,
+}
+
+/// What the machine was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// Kernel name and release.
+    pub os: String,
+    /// The processor's model name.
+    pub cpu: String,
+    /// Logical processors the recorded process could use.
+    pub cpus: u32,
+}
+
+/// The first chunk: what was recorded, where and by what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Header {
+    /// Name and version of the recorder.
+    pub recorder: String,
+    /// `cuptiGetVersion` of the library that filled the buffers.
+    pub cupti_version: u32,
+    /// The file that library was loaded from.
+    pub cupti_path: String,
+    /// `cuDriverGetVersion`: `1000 * major + 10 * minor`; 0 when it was not asked.
+    pub driver_version: u32,
+    /// The recorded process.
+    pub pid: u32,
+    /// Its executable.
+    pub exe: String,
+    /// Its arguments, the first being the name it was called by.
+    pub command_line: Vec<String>,
+    /// `CLOCK_REALTIME` at the start of recording, in nanoseconds since 1970.
+    pub start_realtime_ns: i64,
+    /// The activity kinds that were enabled.
+    pub kinds: Vec<u32>,
+    /// How graphs are recorded.
+    pub graphs: Graphs,
+    /// Record sizes known when the recording started; [`Chunk::Sizes`] adds to them.
+    pub sizes: Vec<RecordSize>,
+    /// What the machine was.
+    pub machine: Machine,
+}
+
+/// The text behind one pointer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// The pointer, as it stands in the records.
+    pub pointer: u64,
+    /// What stood there; bytes that were not UTF-8 have been replaced.
+    pub text: Box<str>,
+}
+
+/// The name of one callback id (`cuptiGetCallbackName`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackName {
+    /// `CUpti_CallbackDomain`: 1 is the driver API, 2 the runtime API.
+    pub domain: u32,
+    /// The id within its domain.
+    pub cbid: u32,
+    /// The name with its version suffix, such as `cudaLaunchKernel_v7000`.
+    pub name: Box<str>,
+}
+
+/// One reading of the clocks, all within `uncertainty_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// `CLOCK_REALTIME` in nanoseconds.
+    pub realtime_ns: i64,
+    /// `CLOCK_MONOTONIC` in nanoseconds.
+    pub monotonic_ns: i64,
+    /// `cuptiGetTimestamp`: the clock of the records.
+    pub cupti_ns: u64,
+    /// The time the three readings took.
+    pub uncertainty_ns: u32,
+}
+
+/// What was lost since the start of the recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// Records that CUPTI says it dropped (`cuptiActivityGetNumDroppedRecords`).
+    pub records: u64,
+    /// Buffers full of records that went into the discard buffer, because the recorder's memory was used up.
+    pub discarded_buffers: u64,
+    /// Bytes of records in those.
+    pub discarded_bytes: u64,
+    /// Buffers that could not be written to the spool.
+    pub unwritten_buffers: u64,
+}
+
+impl Drops {
+    /// Whether nothing was lost.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A free note: a key and a JSON text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What it is about.
+    pub key: Box<str>,
+    /// JSON.
+    pub json: Box<str>,
+}
+
+/// The last chunk of a recording that was stopped in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// Buffers in the spool.
+    pub buffers: u64,
+    /// Bytes of records in them.
+    pub bytes: u64,
+    /// Buffers that CUPTI had not given back.
+    pub outstanding: u64,
+}
+
+/// One part of a spool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chunk {
+    /// Record sizes learned while recording.
+    Sizes(Vec<RecordSize>),
+    /// Texts behind the pointers of the buffer `seq` and later ones.
+    Strings {
+        /// The buffer in which they were first seen.
+        seq: u64,
+        /// Pointers and texts.
+        texts: Vec<Text>,
+    },
+    /// One activity buffer as CUPTI filled it.
+    Buffer {
+        /// Counts from 0 in the order of completion.
+        seq: u64,
+        /// Its valid bytes.
+        bytes: Vec<u8>,
+    },
+    /// Names of callback ids seen for the first time.
+    CallbackNames(Vec<CallbackName>),
+    /// One reading of the clocks.
+    Anchor(Anchor),
+    /// What was lost so far.
+    Drops(Drops),
+    /// A free note.
+    Note(Note),
+    /// The recording was stopped in order.
+    End(End),
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+use super::frame::{HEAD, MAX_PAYLOAD};
+use super::*;
+use proptest::prelude::*;
+
+fn text() -> impl Strategy<Value = Box<str>> {
+    "\\PC{0,40}".prop_map(Box::from)
+}
+
+fn chunk() -> impl Strategy<Value = Chunk> {
+    let size = (any::<u32>(), any::<u32>()).prop_map(|(kind, bytes)| RecordSize { kind, bytes });
+    let one_text = (any::<u64>(), text()).prop_map(|(pointer, text)| Text { pointer, text });
+    let name =
+        (any::<u32>(), any::<u32>(), text()).prop_map(|(domain, cbid, name)| CallbackName { domain, cbid, name });
+    prop_oneof![
+        prop::collection::vec(size, 0..4).prop_map(Chunk::Sizes),
+        (any::<u64>(), prop::collection::vec(one_text, 0..4)).prop_map(|(seq, texts)| Chunk::Strings { seq, texts }),
+        (any::<u64>(), prop::collection::vec(any::<u8>(), 0..300))
+            .prop_map(|(seq, bytes)| Chunk::Buffer { seq, bytes }),
+        prop::collection::vec(name, 0..4).prop_map(Chunk::CallbackNames),
+        any::<(i64, i64, u64, u32)>().prop_map(|(realtime_ns, monotonic_ns, cupti_ns, uncertainty_ns)| {
+            Chunk::Anchor(Anchor { realtime_ns, monotonic_ns, cupti_ns, uncertainty_ns })
+        }),
+        any::<(u64, u64, u64, u64)>().prop_map(|(records, discarded_buffers, discarded_bytes, unwritten_buffers)| {
+            Chunk::Drops(Drops { records, discarded_buffers, discarded_bytes, unwritten_buffers })
+        }),
+        (text(), text()).prop_map(|(key, json)| Chunk::Note(Note { key, json })),
+    ]
+}
+
+fn header() -> Header {
+    Header {
+        recorder: "test".into(),
+        cupti_version: 130_001,
+        driver_version: 13_000,
+        pid: 7,
+        exe: "/bin/true".into(),
+        command_line: vec!["true".into(), "ü".into()],
+        start_realtime_ns: 1_700_000_000_000_000_000,
+        kinds: vec![10, 1],
+        graphs: Graphs::Graph,
+        sizes: vec![RecordSize { kind: 10, bytes: 216 }],
+        ..Header::default()
+    }
+}
+
+fn write(chunks: &[Chunk]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &header()).unwrap();
+    for chunk in chunks {
+        match chunk {
+            Chunk::Sizes(sizes) => writer.sizes(sizes),
+            Chunk::Strings { seq, texts } => writer.strings(*seq, texts),
+            Chunk::Buffer { seq, bytes } => writer.buffer(*seq, bytes),
+            Chunk::CallbackNames(names) => writer.callback_names(names),
+            Chunk::Anchor(anchor) => writer.anchor(anchor),
+            Chunk::Drops(drops) => writer.drops(drops),
+            Chunk::Note(note) => writer.note(&note.key, &note.json),
+            Chunk::End(end) => writer.end(end),
+        }
+        .unwrap();
+    }
+    let written = writer.written();
+    let bytes = writer.into_inner();
+    assert_eq!(written, bytes.len() as u64);
+    bytes
+}
+
+fn read(bytes: &[u8]) -> (Vec<Chunk>, Option<Ending>, Option<SpoolError>) {
+    let mut reader = Reader::new(bytes).unwrap();
+    assert_eq!(reader.header(), &header());
+    let mut chunks = Vec::new();
+    let mut error = None;
+    for chunk in reader.by_ref() {
+        match chunk {
+            Ok(chunk) => chunks.push(chunk),
+            Err(e) => error = Some(e),
+        }
+    }
+    (chunks, reader.ending(), error)
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(mut chunks in prop::collection::vec(chunk(), 0..8), end in any::<(u64, u64, u64)>()) {
+        chunks.push(Chunk::End(End { buffers: end.0, bytes: end.1, outstanding: end.2 }));
+        let bytes = write(&chunks);
+        let (got, ending, error) = read(&bytes);
+        prop_assert_eq!(&got, &chunks);
+        prop_assert_eq!(ending, Some(Ending::Complete));
+        prop_assert!(error.is_none());
+
+        let mut small = Vec::new();
+        compact(bytes.as_slice(), &mut small).unwrap();
+        prop_assert_eq!(read(&small).0, chunks);
+    }
+
+    #[test]
+    fn every_cut_keeps_all_whole_chunks(chunks in prop::collection::vec(chunk(), 0..6), packed in any::<bool>()) {
+        let mut bytes = write(&chunks);
+        if packed {
+            let plain = std::mem::take(&mut bytes);
+            compact(plain.as_slice(), &mut bytes).unwrap();
+        }
+        // Where each chunk ends, found by reading the whole.
+        let mut reader = Reader::new(bytes.as_slice()).unwrap();
+        let mut ends = vec![reader.offset() as usize];
+        while let Some(chunk) = reader.next() {
+            chunk.unwrap();
+            ends.push(reader.offset() as usize);
+        }
+        for length in 0..=bytes.len() {
+            let cut = &bytes[..length];
+            let whole = ends.iter().filter(|&&end| end <= length).count();
+            let Some(whole) = whole.checked_sub(1) else {
+                let nothing = matches!(Reader::new(cut), Err(SpoolError::NoHeader { .. } | SpoolError::NotASpool));
+                prop_assert!(nothing);
+                continue;
+            };
+            let (got, ending, error) = read(cut);
+            prop_assert_eq!(&got[..], &chunks[..whole]);
+            prop_assert!(error.is_none());
+            let expected = if ends[whole] == length {
+                Ending::Unfinished
+            } else {
+                Ending::Cut { offset: ends[whole] as u64, bytes: (length - ends[whole]) as u64 }
+            };
+            prop_assert_eq!(ending, Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed_and_what_came_before_is_kept(
+        chunks in prop::collection::vec(chunk(), 1..6), at in any::<prop::sample::Index>(), change in 1..=255u8,
+    ) {
+        let mut bytes = write(&chunks);
+        let start = Reader::new(bytes.as_slice()).unwrap().offset() as usize;
+        let at = start + at.index(bytes.len() - start);
+        bytes[at] ^= change;
+        let (got, ending, error) = read(&bytes);
+        prop_assert!(got.len() < chunks.len());
+        prop_assert_eq!(&got[..], &chunks[..got.len()]);
+        // A longer claimed length looks like a cut; everything else is an error.
+        let noticed = error.is_some() || matches!(ending, Some(Ending::Cut { .. }));
+        prop_assert!(noticed);
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), behind_header in any::<bool>()) {
+        let mut spool = if behind_header { write(&[]) } else { Vec::new() };
+        spool.extend(bytes);
+        if let Ok(reader) = Reader::new(spool.as_slice()) {
+            for chunk in reader {
+                let _ = chunk;
+            }
+        }
+    }
+
+    /// Chunks whose checksum is right but whose payload is anything.
+    #[test]
+    fn random_payloads_never_panic(tag in 0..12u8, encoding in 0..3u8, plain in any::<u16>(),
+                                   payload in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut spool = write(&[]);
+        let mut head = frame::Head {
+            tag, encoding, zero: 0, stored: payload.len() as u32,
+            plain: if encoding == 0 { payload.len() as u32 } else { u32::from(plain) }, crc: 0,
+        };
+        head.crc = head.checksum(&[&payload]);
+        spool.extend(head.to_bytes());
+        spool.extend(&payload);
+        for chunk in Reader::new(spool.as_slice()).unwrap() {
+            let _ = chunk;
+        }
+    }
+}
+
+#[test]
+fn a_length_without_bytes_takes_no_memory() {
+    let mut spool = write(&[]);
+    let before = spool.len() as u64;
+    let head = frame::Head { tag: 4, encoding: 0, zero: 0, stored: MAX_PAYLOAD, plain: MAX_PAYLOAD, crc: 0 };
+    spool.extend(head.to_bytes());
+    let mut reader = Reader::new(spool.as_slice()).unwrap();
+    assert!(reader.next().is_none());
+    assert_eq!(reader.ending(), Some(Ending::Cut { offset: before, bytes: HEAD as u64 }));
+    assert!(reader.stored.capacity() < 1 << 16);
+}
+
+#[test]
+fn an_unknown_chunk_is_passed_over() {
+    let mut spool = write(&[]);
+    let mut head = frame::Head { tag: 200, encoding: 0, zero: 0, stored: 3, plain: 3, crc: 0 };
+    head.crc = head.checksum(&[b"abc"]);
+    spool.extend(head.to_bytes());
+    spool.extend(b"abc");
+    let note = Chunk::Note(Note { key: "k".into(), json: "1".into() });
+    let whole = write(std::slice::from_ref(&note));
+    let start = Reader::new(whole.as_slice()).unwrap().offset() as usize;
+    spool.extend(&whole[start..]);
+    let mut reader = Reader::new(spool.as_slice()).unwrap();
+    assert_eq!(reader.next().unwrap().unwrap(), note);
+    assert_eq!(reader.skipped(), 1);
+}
+
+#[test]
+fn a_full_disk_stops_the_writer_for_good() {
+    struct Full(usize);
+    impl std::io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let n = bytes.len().min(self.0);
+            self.0 -= n;
+            if n == 0 { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(n) }
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let room = write(&[]).len() + HEAD + 4;
+    let mut writer = Writer::new(Full(room), &header()).unwrap();
+    assert_eq!(writer.buffer(0, &[1; 100]).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+    writer.out.0 = 1 << 20;
+    assert!(writer.note("k", "1").is_err(), "a chunk after half a chunk could not be found again");
+}
+
+#[test]
+fn later_texts_replace_earlier_ones() {
+    let mut strings = Strings::default();
+    strings.extend(vec![Text { pointer: 1, text: "a".into() }, Text { pointer: 2, text: "b".into() }]);
+    strings.extend(vec![Text { pointer: 1, text: "c".into() }]);
+    assert_eq!((strings.get(1), strings.get(2), strings.get(3)), (Some("c"), Some("b"), None));
+}

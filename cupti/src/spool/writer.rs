@@ -1,0 +1,249 @@
+//! Appending to a spool.
+
+use super::frame::{Encoding, HEAD, Head, MAGIC, MAX_PAYLOAD, Tag};
+use super::{Anchor, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Text};
+use std::io::{self, IoSlice, Write};
+
+/// Writes chunks one after the other. Each chunk is handed over in one vectored write, so a buffered writer is not
+/// needed; nothing is synchronised to the disk.
+///
+/// After an error the spool may end in half a chunk: nothing more is written, and every later call fails.
+#[derive(Debug)]
+pub struct Writer<W> {
+    pub(super) out: W,
+    scratch: Vec<u8>,
+    written: u64,
+    failed: bool,
+}
+
+impl<W: Write> Writer<W> {
+    /// Starts a spool: the preamble and the header.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
+    pub fn new(out: W, header: &Header) -> io::Result<Self> {
+        let mut writer = Self { out, scratch: Vec::new(), written: 0, failed: false };
+        let mut preamble = MAGIC.to_vec();
+        preamble.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        writer.out.write_all(&preamble)?;
+        writer.written = preamble.len() as u64;
+        let json = serde_json::to_vec(header)?;
+        writer.plain(Tag::Header, &[&json])?;
+        Ok(writer)
+    }
+
+    /// Bytes written so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// The writer underneath.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// Record sizes that the header does not have.
+    ///
+    /// # Errors
+    /// When the spool cannot be written.
+    pub fn sizes(&mut self, sizes: &[RecordSize]) -> io::Result<()> {
+        self.built(Tag::Sizes, Encoding::Plain, |payload| encode_sizes(payload, sizes))
+    }
+
+    /// Texts of the pointers in the buffer `seq`, which must not have been written yet.
+    ///
+    /// # Errors
+    /// When the spool cannot be written.
+    pub fn strings(&mut self, seq: u64, texts: &[Text]) -> io::Result<()> {
+        self.built(Tag::Strings, Encoding::Plain, |payload| encode_strings(payload, seq, texts))
+    }
+
+    /// The valid bytes of one buffer.
+    ///
+    /// # Errors
+    /// When the spool cannot be written.
+    pub fn buffer(&mut self, seq: u64, bytes: &[u8]) -> io::Result<()> {
+        self.plain(Tag::Buffer, &[&seq.to_le_bytes(), bytes])
+    }
+
+    /// Names of callback ids.
+    ///
+    /// # Errors
+    /// When the spool cannot be written.
+    pub fn callback_names(&mut self, names: &[CallbackName]) -> io::Result<()> {
+        self.built(Tag::CallbackNames, Encoding::Plain, |payload| encode_names(payload, names))
+    }
+
+    /// One reading of the clocks.
+    ///
+    /// # Errors
+    /// When the spool cannot be written.
+    pub fn anchor(&mut self, anchor: &Anchor) -> io::Result<()> {
+        self.built(Tag::Anchor, Encoding::Plain, |payload| encode_anchor(payload, anchor))
+    }
+
+    /// What was lost so far.
+    ///
+    /// # Errors
+    /// When the spool cannot be written.
+    pub fn drops(&mut self, drops: &Drops) -> io::Result<()> {
+        self.built(Tag::Drops, Encoding::Plain, |payload| encode_drops(payload, drops))
+    }
+
+    /// A free note.
+    ///
+    /// # Errors
+    /// When the spool cannot be written.
+    pub fn note(&mut self, key: &str, json: &str) -> io::Result<()> {
+        self.built(Tag::Note, Encoding::Plain, |payload| encode_note(payload, key, json))
+    }
+
+    /// The end of a recording that was stopped in order.
+    ///
+    /// # Errors
+    /// When the spool cannot be written.
+    pub fn end(&mut self, end: &End) -> io::Result<()> {
+        self.built(Tag::End, Encoding::Plain, |payload| encode_end(payload, end))?;
+        self.out.flush()
+    }
+
+    /// Any chunk, compressed when that makes it smaller: for spools that are kept, not for recording.
+    pub(super) fn compressed(&mut self, chunk: &Chunk) -> io::Result<()> {
+        match chunk {
+            Chunk::Sizes(sizes) => self.built(Tag::Sizes, Encoding::Zstd, |p| encode_sizes(p, sizes)),
+            Chunk::Strings { seq, texts } => {
+                self.built(Tag::Strings, Encoding::Zstd, |p| encode_strings(p, *seq, texts))
+            }
+            Chunk::Buffer { seq, bytes } => self.built(Tag::Buffer, Encoding::Zstd, |p| {
+                p.extend_from_slice(&seq.to_le_bytes());
+                p.extend_from_slice(bytes);
+            }),
+            Chunk::CallbackNames(names) => self.built(Tag::CallbackNames, Encoding::Zstd, |p| encode_names(p, names)),
+            Chunk::Anchor(anchor) => self.anchor(anchor),
+            Chunk::Drops(drops) => self.drops(drops),
+            Chunk::Note(Note { key, json }) => self.built(Tag::Note, Encoding::Zstd, |p| encode_note(p, key, json)),
+            Chunk::End(end) => self.end(end),
+        }
+    }
+
+    /// Writes a chunk whose payload `build` appends to an empty buffer.
+    fn built(&mut self, tag: Tag, encoding: Encoding, build: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        let mut payload = std::mem::take(&mut self.scratch);
+        payload.clear();
+        build(&mut payload);
+        let result = match encoding {
+            Encoding::Plain => self.plain(tag, &[&payload]),
+            Encoding::Zstd => self.zstd(tag, &payload),
+        };
+        self.scratch = payload;
+        result
+    }
+
+    fn zstd(&mut self, tag: Tag, payload: &[u8]) -> io::Result<()> {
+        const LEVEL: i32 = 19;
+        let packed = zstd::bulk::compress(payload, LEVEL)?;
+        if packed.len() >= payload.len() {
+            return self.plain(tag, &[payload]);
+        }
+        let (plain, stored) = (checked_len(payload.len())?, checked_len(packed.len())?);
+        let parts: [&[u8]; 1] = [&packed];
+        let head = Head::new(tag, Encoding::Zstd, plain, stored, &parts);
+        self.append(head, &parts)
+    }
+
+    fn plain(&mut self, tag: Tag, parts: &[&[u8]]) -> io::Result<()> {
+        let len = checked_len(parts.iter().map(|part| part.len()).sum())?;
+        let head = Head::new(tag, Encoding::Plain, len, len, parts);
+        self.append(head, parts)
+    }
+
+    fn append(&mut self, head: Head, parts: &[&[u8]]) -> io::Result<()> {
+        if self.failed {
+            return Err(io::Error::other("the spool could not be written earlier"));
+        }
+        let head_bytes = head.to_bytes();
+        let mut slices = Vec::with_capacity(parts.len() + 1);
+        slices.push(IoSlice::new(&head_bytes));
+        slices.extend(parts.iter().map(|part| IoSlice::new(part)));
+        let result = write_all_vectored(&mut self.out, &mut slices);
+        match result {
+            Ok(()) => self.written += (HEAD as u64) + u64::from(head.stored),
+            Err(_) => self.failed = true,
+        }
+        result
+    }
+}
+
+fn checked_len(len: usize) -> io::Result<u32> {
+    u32::try_from(len)
+        .ok()
+        .filter(|&len| len <= MAX_PAYLOAD)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("a chunk of {len} bytes is too long")))
+}
+
+/// `Write::write_all_vectored`, which is not stable.
+fn write_all_vectored(out: &mut impl Write, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+    IoSlice::advance_slices(&mut slices, 0);
+    while !slices.is_empty() {
+        match out.write_vectored(slices) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => IoSlice::advance_slices(&mut slices, n),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn put_text(payload: &mut Vec<u8>, text: &str) {
+    let len = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    payload.extend_from_slice(&len.to_le_bytes());
+    payload.extend_from_slice(text.as_bytes());
+}
+
+fn encode_sizes(payload: &mut Vec<u8>, sizes: &[RecordSize]) {
+    for size in sizes {
+        payload.extend_from_slice(&size.kind.to_le_bytes());
+        payload.extend_from_slice(&size.bytes.to_le_bytes());
+    }
+}
+
+fn encode_strings(payload: &mut Vec<u8>, seq: u64, texts: &[Text]) {
+    payload.extend_from_slice(&seq.to_le_bytes());
+    for text in texts {
+        payload.extend_from_slice(&text.pointer.to_le_bytes());
+        put_text(payload, &text.text);
+    }
+}
+
+fn encode_names(payload: &mut Vec<u8>, names: &[CallbackName]) {
+    for name in names {
+        payload.extend_from_slice(&name.domain.to_le_bytes());
+        payload.extend_from_slice(&name.cbid.to_le_bytes());
+        put_text(payload, &name.name);
+    }
+}
+
+fn encode_anchor(payload: &mut Vec<u8>, anchor: &Anchor) {
+    payload.extend_from_slice(&anchor.realtime_ns.to_le_bytes());
+    payload.extend_from_slice(&anchor.monotonic_ns.to_le_bytes());
+    payload.extend_from_slice(&anchor.cupti_ns.to_le_bytes());
+    payload.extend_from_slice(&anchor.uncertainty_ns.to_le_bytes());
+}
+
+fn encode_drops(payload: &mut Vec<u8>, drops: &Drops) {
+    for count in [drops.records, drops.discarded_buffers, drops.discarded_bytes, drops.unwritten_buffers] {
+        payload.extend_from_slice(&count.to_le_bytes());
+    }
+}
+
+fn encode_note(payload: &mut Vec<u8>, key: &str, json: &str) {
+    put_text(payload, key);
+    put_text(payload, json);
+}
+
+fn encode_end(payload: &mut Vec<u8>, end: &End) {
+    for count in [end.buffers, end.bytes, end.outstanding] {
+        payload.extend_from_slice(&count.to_le_bytes());
+    }
+}
