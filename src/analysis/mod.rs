@@ -4,7 +4,11 @@
 
 mod cause;
 mod options;
+pub mod replay;
 mod result;
+#[cfg(test)]
+mod scene;
+pub mod waits;
 
 pub use cause::{Cause, Confidence, Rule, SegmentKind};
 pub use options::{Constants, Options};

@@ -38,6 +38,20 @@ impl Ns {
         self.0 as f64 / 1e3
     }
 
+    /// The sum, held at the ends of the range.
+    #[inline]
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, held at the ends of the range.
+    #[inline]
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// The value, or zero when negative.
     #[inline]
     #[must_use]
