@@ -1,1 +1,13 @@
-//! CUPTI C interface.
+//! CUPTI's C interface: generated constants and types.
+
+#[expect(
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    reason = "generated: the names are CUPTI's, and their meaning stands in its headers"
+)]
+pub mod bindings;
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod layout;
