@@ -29,6 +29,13 @@ macro_rules! words {
             }
         }
 
+        impl From<$name> for usize {
+            /// Its place in the order of declaration.
+            fn from(word: $name) -> Self {
+                word as Self
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.pad(self.as_str())

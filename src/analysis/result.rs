@@ -34,6 +34,8 @@ pub struct DeviceAnalysis {
     pub partition: Partition,
     /// Time of collective kernels under no other kernel. Inside busy, outside the partition.
     pub exposed_comm_ns: Ns,
+    /// The usual latency λ from a launch's start to its op's start that the rules used.
+    pub usual_latency: Ns,
     /// Ops inside the window.
     pub ops: u64,
     /// Every bubble, in order of time.
@@ -66,7 +68,7 @@ impl DeviceAnalysis {
     /// The segments that tile `bubble`, in order of time.
     pub fn segments_of(&self, bubble: &Bubble) -> &[Segment] {
         let from = bubble.first_segment as usize;
-        &self.segments[from..from + usize::from(bubble.segment_count)]
+        &self.segments[from..from + bubble.segment_count as usize]
     }
 }
 
@@ -118,7 +120,7 @@ pub struct Bubble {
     /// Position of its first segment in [`DeviceAnalysis::segments`].
     pub(super) first_segment: u32,
     /// Number of its segments.
-    pub(super) segment_count: u16,
+    pub(super) segment_count: u32,
 }
 
 /// The judgement why a bubble exists.
@@ -291,8 +293,6 @@ pub struct LaunchFigures {
     pub call_p50: Ns,
     /// Median time from a launch's start to its op's start, over ops that found the device empty.
     pub latency_p50: Ns,
-    /// The latency λ that the rules used.
-    pub usual_latency: Ns,
     /// Ops that start before their launch: the clocks of host and device differ by at least as much.
     pub negative_latency: u64,
     /// The most negative latency, 0 if there is none.

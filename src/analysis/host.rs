@@ -1,0 +1,245 @@
+//! What each host thread was doing at every instant.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::trace::{ApiKind, CallIdx, Interval, Ns, Overhead, OverheadKind, ProcessIdx, ThreadIdx, Trace};
+
+use super::calls::CallClasses;
+use super::cause::{Cause, SegmentKind};
+
+/// No call stands behind a slice.
+const NO_CALL: u32 = u32::MAX;
+
+/// For each thread, time cut into slices of one explanation each.
+///
+/// At each instant that is the first open of profiler, module load, graph build, allocation, blocking call, launch
+/// call, other call, and host code when none is; of several of one kind the outermost.
+pub(super) struct HostTimeline {
+    starts: Vec<Ns>,
+    kinds: Vec<SegmentKind>,
+    calls: Vec<u32>,
+    /// Where each thread's slices begin; one more entry than threads.
+    offsets: Vec<usize>,
+}
+
+/// A part of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slice {
+    pub(super) interval: Interval,
+    pub(super) kind: SegmentKind,
+    pub(super) call: Option<CallIdx>,
+}
+
+/// Something that is open on a thread: what outranks what is the order of `(rank, order)`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Open {
+    rank: u8,
+    /// The call's position, or [`NO_CALL`] for overhead, which yields to a call of its kind.
+    order: u32,
+    end: Ns,
+}
+
+/// The kinds in the order in which they outrank each other.
+const RANKS: [SegmentKind; 8] = [
+    SegmentKind::Profiler,
+    SegmentKind::ModuleLoad,
+    SegmentKind::GraphBuild,
+    SegmentKind::Allocation,
+    SegmentKind::SyncReturn,
+    SegmentKind::LaunchCall,
+    SegmentKind::Api,
+    SegmentKind::HostCode,
+];
+
+fn rank(trace: &Trace, classes: &CallClasses, call: CallIdx) -> u8 {
+    match (classes.drain(call), trace.calls.kind[call.index()]) {
+        (_, ApiKind::Profiler) => 0,
+        (_, ApiKind::ModuleLoad) => 1,
+        (_, ApiKind::GraphBuild) => 2,
+        (Some(Cause::Allocation), _) => 3,
+        (Some(_), _) => 4,
+        (None, kind) if kind.submits() => 5,
+        (None, _) => 6,
+    }
+}
+
+impl HostTimeline {
+    pub(super) fn new(trace: &Trace, classes: &CallClasses) -> Self {
+        let calls = trace.calls.len();
+        let mut timeline = Self {
+            starts: Vec::with_capacity(2 * calls + trace.threads.len()),
+            kinds: Vec::with_capacity(2 * calls + trace.threads.len()),
+            calls: Vec::with_capacity(2 * calls + trace.threads.len()),
+            offsets: vec![0],
+        };
+        let overheads = Overheads::new(trace);
+        for index in 0..trace.threads.len() {
+            let thread = ThreadIdx::from_index(index);
+            timeline.thread(trace, classes, thread, &overheads.of(thread, trace.threads[index].process));
+            timeline.offsets.push(timeline.starts.len());
+        }
+        timeline
+    }
+
+    /// The slices of `thread` inside `within`; they tile it.
+    pub(super) fn slices(&self, thread: ThreadIdx, within: Interval) -> impl Iterator<Item = Slice> + '_ {
+        let lane = self.offsets[thread.index()]..self.offsets[thread.index() + 1];
+        let starts = &self.starts[lane.clone()];
+        // The first slice of a lane starts before any moment.
+        let first = starts.partition_point(|&start| start <= within.start).saturating_sub(1);
+        let last = starts.len();
+        (first..last).take_while(move |&at| starts[at] < within.end && !within.is_empty()).map(move |at| {
+            let end = starts.get(at + 1).copied().unwrap_or(Ns::MAX);
+            let call = self.calls[lane.start + at];
+            Slice {
+                interval: Interval::new(starts[at], end).intersect(within),
+                kind: self.kinds[lane.start + at],
+                call: (call != NO_CALL).then_some(CallIdx(call)),
+            }
+        })
+    }
+
+    fn thread(&mut self, trace: &Trace, classes: &CallClasses, thread: ThreadIdx, overheads: &[(Interval, u8)]) {
+        let from = self.starts.len();
+        let mut open: BinaryHeap<Reverse<Open>> = BinaryHeap::new();
+        let mut overheads = overheads.iter().copied().peekable();
+        self.push(from, Ns::MIN, None);
+        for call in trace.thread_calls(thread) {
+            let interval = trace.calls.interval(call);
+            while let Some((overhead, rank)) = overheads.next_if(|(overhead, _)| overhead.start <= interval.start) {
+                self.open(from, &mut open, overhead.start, Open { rank, order: NO_CALL, end: overhead.end });
+            }
+            let rank = rank(trace, classes, call);
+            self.open(from, &mut open, interval.start, Open { rank, order: call.0, end: interval.end });
+        }
+        for (overhead, rank) in overheads {
+            self.open(from, &mut open, overhead.start, Open { rank, order: NO_CALL, end: overhead.end });
+        }
+        self.close_until(from, &mut open, Ns::MAX);
+    }
+
+    /// Lets what ended by `start` end, then opens `new`.
+    fn open(&mut self, from: usize, open: &mut BinaryHeap<Reverse<Open>>, start: Ns, new: Open) {
+        self.close_until(from, open, start);
+        if new.end > start {
+            open.push(Reverse(new));
+            self.push(from, start, open.peek().map(|top| top.0));
+        }
+    }
+
+    /// Only the end of what outranks all else changes the slice, so what is covered may stay until it is on top.
+    fn close_until(&mut self, from: usize, open: &mut BinaryHeap<Reverse<Open>>, moment: Ns) {
+        while let Some(end) = open.peek().map(|top| top.0.end).filter(|&end| end <= moment) {
+            while open.peek().is_some_and(|top| top.0.end <= end) {
+                open.pop();
+            }
+            self.push(from, end, open.peek().map(|top| top.0));
+        }
+    }
+
+    fn push(&mut self, from: usize, start: Ns, top: Option<Open>) {
+        let kind = top.map_or(SegmentKind::HostCode, |top| RANKS[usize::from(top.rank)]);
+        let call = top.map_or(NO_CALL, |top| top.order);
+        if self.starts.len() > from && self.starts.last() == Some(&start) {
+            self.starts.pop();
+            self.kinds.pop();
+            self.calls.pop();
+        }
+        if self.starts.len() > from && self.kinds.last() == Some(&kind) && self.calls.last() == Some(&call) {
+            return;
+        }
+        self.starts.push(start);
+        self.kinds.push(kind);
+        self.calls.push(call);
+    }
+}
+
+/// Overhead that keeps threads from working, as positions by thread and, where the source names none, by process.
+struct Overheads<'t> {
+    overheads: &'t [Overhead],
+    by_thread: Vec<Vec<u32>>,
+    by_process: Vec<Vec<u32>>,
+}
+
+/// The rank of an overhead among what is open on a thread.
+fn overhead_rank(kind: OverheadKind) -> Option<u8> {
+    if kind.is_profiler() {
+        Some(0)
+    } else if kind.is_loading() {
+        Some(1)
+    } else {
+        None
+    }
+}
+
+impl<'t> Overheads<'t> {
+    fn new(trace: &'t Trace) -> Self {
+        let mut by_thread = vec![Vec::new(); trace.threads.len()];
+        let mut by_process = vec![Vec::new(); trace.processes.len()];
+        for (index, overhead) in trace.overheads.iter().enumerate() {
+            if overhead_rank(overhead.kind).is_some() {
+                match overhead.thread {
+                    Some(thread) => by_thread[thread.index()].push(index as u32),
+                    None => by_process[overhead.process.index()].push(index as u32),
+                }
+            }
+        }
+        Self { overheads: &trace.overheads, by_thread, by_process }
+    }
+
+    /// What touches a thread, with its rank, sorted by start.
+    fn of(&self, thread: ThreadIdx, process: ProcessIdx) -> Vec<(Interval, u8)> {
+        let rows = self.by_thread[thread.index()].iter().chain(&self.by_process[process.index()]);
+        let overheads = rows.map(|&row| &self.overheads[row as usize]);
+        let mut found: Vec<(Interval, u8)> =
+            overheads.filter_map(|overhead| Some((overhead.interval, overhead_rank(overhead.kind)?))).collect();
+        found.sort();
+        found
+    }
+}
+
+/// Finds the innermost range at a moment.
+pub(super) struct RangeStacks {
+    /// For each range the one that was innermost when it began, `u32::MAX` for none.
+    parents: Vec<u32>,
+}
+
+impl RangeStacks {
+    pub(super) fn new(trace: &Trace) -> Self {
+        let mut parents = vec![u32::MAX; trace.ranges.len()];
+        let mut stack: Vec<u32> = Vec::new();
+        for thread in &trace.threads {
+            stack.clear();
+            for index in thread.ranges.clone() {
+                let start = trace.ranges[index as usize].interval.start;
+                while stack.last().is_some_and(|&top| trace.ranges[top as usize].interval.end <= start) {
+                    stack.pop();
+                }
+                parents[index as usize] = stack.last().copied().unwrap_or(u32::MAX);
+                stack.push(index);
+            }
+        }
+        Self { parents }
+    }
+
+    /// Of the ranges of `thread` that are open at `moment` the one that began last.
+    pub(super) fn innermost(
+        &self,
+        trace: &Trace,
+        thread: ThreadIdx,
+        moment: Ns,
+    ) -> Option<crate::trace::RangeIdx> {
+        let lane = trace.threads[thread.index()].ranges.clone();
+        let ranges = &trace.ranges[lane.start as usize..lane.end as usize];
+        let begun = ranges.partition_point(|range| range.interval.start <= moment);
+        let mut at = lane.start + begun.checked_sub(1)? as u32;
+        while at != u32::MAX {
+            if trace.ranges[at as usize].interval.contains(moment) {
+                return Some(crate::trace::RangeIdx(at));
+            }
+            at = self.parents[at as usize];
+        }
+        None
+    }
+}

@@ -1,0 +1,187 @@
+//! Judges why a bubble exists, and finds the call that drained the device.
+
+use std::cell::OnceCell;
+
+use crate::trace::{CallIdx, Interval, Ns, RangeIdx};
+
+use super::calls::{CallClasses, Drainers, HostGaps};
+use super::cause::{Cause, Confidence, Rule, SegmentKind};
+use super::partition::Gap;
+use super::result::{Drain, RootCause, Segment, SegmentDetail};
+use super::segments::{Explainer, FirstLaunches, Hold, Readiness};
+
+/// What is needed to judge the bubbles of one device.
+pub(super) struct Judge<'a> {
+    pub(super) explainer: &'a Explainer<'a>,
+    pub(super) classes: &'a CallClasses,
+    pub(super) drainers: &'a Drainers,
+    pub(super) host_gaps: &'a HostGaps,
+    /// A launch call at least this long is remarkable.
+    pub(super) long_launch: Ns,
+    pub(super) first_launches: OnceCell<FirstLaunches>,
+}
+
+/// The cause, how sure it is, by which rule, and the call to blame.
+type Verdict = (Cause, Confidence, Rule, Option<CallIdx>);
+
+/// The time that segments of one kind take, and the longest of them.
+#[derive(Clone, Copy)]
+struct Share<'s> {
+    total: Ns,
+    longest: &'s Segment,
+}
+
+/// What can fill a bubble beside launches and host code, in the order in which equal shares are decided.
+const FILLERS: [SegmentKind; 5] = [
+    SegmentKind::Profiler,
+    SegmentKind::ModuleLoad,
+    SegmentKind::GraphBuild,
+    SegmentKind::Allocation,
+    SegmentKind::SyncReturn,
+];
+
+impl Judge<'_> {
+    /// The blocking or allocating call that was open when the device ran dry.
+    pub(super) fn drain(&self, gap: &Gap, launch: CallIdx) -> Option<Drain> {
+        let trace = self.explainer.trace;
+        let thread = trace.calls.thread[launch.index()];
+        let drain = |call, confidence| {
+            let cause = self.classes.drain(call)?;
+            Some(Drain { call, cause, confidence })
+        };
+        let dry = gap.interval.start;
+        if let Some(call) = self.drainers.open(trace, thread, dry).or(gap.own_copy) {
+            return drain(call, Confidence::Certain);
+        }
+        let until = trace.calls.start[launch.index()].max(dry);
+        let process = trace.call_process(launch);
+        let call = self.drainers.open_elsewhere(trace, process, thread, Interval::new(dry, until))?;
+        drain(call, Confidence::Likely)
+    }
+
+    /// The reason that best explains a bubble: the first rule that fits.
+    pub(super) fn root(
+        &self,
+        gap: &Gap,
+        readiness: Readiness,
+        drained_by: Option<Drain>,
+        segments: &[Segment],
+    ) -> RootCause {
+        let launch = self.explainer.trace.ops.launch(gap.after);
+        let stalled = segments.iter().any(|segment| segment.kind == SegmentKind::Stalled);
+        let held = |cause, confidence, rule, call| {
+            if stalled {
+                (Cause::Stalled, Confidence::Likely, Rule::QueuedGapTooLong, launch)
+            } else {
+                (cause, confidence, rule, call)
+            }
+        };
+        let (cause, confidence, rule, call) = match readiness {
+            Readiness::Unknown => (Cause::Unattributed, Confidence::Guess, Rule::NoLaunch, None),
+            Readiness::SameGraph => held(Cause::GraphInternal, Confidence::Certain, Rule::SameGraphLaunch, launch),
+            Readiness::Enqueued(Hold::Wait { call, resolved }) => {
+                let confidence = if resolved { Confidence::Certain } else { Confidence::Likely };
+                (Cause::Dependency, confidence, Rule::RecordedWait, call.or(launch))
+            }
+            Readiness::Enqueued(Hold::HostFunction) => {
+                (Cause::Dependency, Confidence::Certain, Rule::RecordedWait, launch)
+            }
+            Readiness::Enqueued(Hold::OtherStream) => {
+                held(Cause::Dependency, Confidence::Guess, Rule::StreamWasFree, launch)
+            }
+            Readiness::Enqueued(Hold::Queue) => held(Cause::Dispatch, Confidence::Certain, Rule::QueuedBehind, launch),
+            Readiness::Starved { launch } => self.starved(gap, launch, drained_by, segments),
+        };
+        RootCause { cause, confidence, rule, call, site: self.site(cause, call, segments) }
+    }
+
+    fn starved(&self, gap: &Gap, launch: CallIdx, drained_by: Option<Drain>, segments: &[Segment]) -> Verdict {
+        let calls = &self.explainer.trace.calls;
+        let fills_half = |length: Ns| length.0.saturating_mul(2) >= gap.interval.len().0;
+        let share = |kind| share(segments, kind);
+        // An op that seems to start before its launch leaves the reading of host time open.
+        let likely = if calls.start[launch.index()] < gap.interval.end { Confidence::Likely } else { Confidence::Guess };
+
+        if share(SegmentKind::Stalled).is_some_and(|share| fills_half(share.total)) {
+            return (Cause::Stalled, likely, Rule::LatencyTooLong, Some(launch));
+        }
+        if let Some(drain) = drained_by.filter(|drain| fills_half(calls.interval(drain.call).len())) {
+            return (drain.cause, drain.confidence, Rule::DrainFillsHalf, Some(drain.call));
+        }
+        let shares = FILLERS.iter().rev().filter_map(|&kind| share(kind));
+        if let Some(filler) = shares.max_by_key(|share| share.total).filter(|share| fills_half(share.total)) {
+            let call = filler.longest.call();
+            return (self.filler_cause(filler.longest), likely, Rule::FillsHalf, call);
+        }
+        if let Some(long) = share(SegmentKind::LaunchCall).map(|share| share.longest)
+            && long.interval.len() >= self.long_launch
+            && fills_half(long.interval.len())
+            && let Some(call) = long.call()
+        {
+            let trace = self.explainer.trace;
+            let first = self.first_launches.get_or_init(|| FirstLaunches::new(trace)).is_first(trace, call);
+            return if first {
+                (Cause::ModuleLoad, likely, Rule::FirstLaunchLong, Some(call))
+            } else {
+                (Cause::LaunchBound, likely, Rule::LaunchCallLong, Some(call))
+            };
+        }
+        if self.host_computed(launch) {
+            return (Cause::HostBound, likely, Rule::HostGap, Some(launch));
+        }
+        (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch))
+    }
+
+    fn filler_cause(&self, segment: &Segment) -> Cause {
+        match segment.kind {
+            SegmentKind::Profiler => Cause::Profiler,
+            SegmentKind::ModuleLoad => Cause::ModuleLoad,
+            SegmentKind::GraphBuild => Cause::GraphBuild,
+            SegmentKind::Allocation => Cause::Allocation,
+            _ => segment.call().and_then(|call| self.classes.drain(call)).unwrap_or(Cause::Sync),
+        }
+    }
+
+    /// Whether the process made no launching or blocking call for longer than it usually does before `launch`.
+    fn host_computed(&self, launch: CallIdx) -> bool {
+        let trace = self.explainer.trace;
+        let constants = self.explainer.constants;
+        let process = trace.call_process(launch);
+        let usual = self.host_gaps.median(process).unwrap_or_default();
+        let limit = Ns(usual.0.saturating_mul(constants.host_gap_factor));
+        let limit = limit.min(constants.host_gap_max).max(constants.host_gap_min);
+        self.host_gaps.before(process, trace.calls.interval(launch)).is_some_and(|gap| gap >= limit)
+    }
+
+    /// The range around the longest stretch of host code, or around the call to blame.
+    fn site(&self, cause: Cause, call: Option<CallIdx>, segments: &[Segment]) -> Option<RangeIdx> {
+        let trace = self.explainer.trace;
+        if trace.ranges.is_empty() {
+            return None;
+        }
+        if cause == Cause::HostBound
+            && let Some(SegmentDetail::Range(range)) =
+                share(segments, SegmentKind::HostCode).map(|share| share.longest.what)
+        {
+            return Some(range);
+        }
+        let call = call?;
+        let thread = trace.calls.thread[call.index()];
+        self.explainer.ranges.innermost(trace, thread, trace.calls.start[call.index()])
+    }
+}
+
+/// The segments of one kind together, and the first of the longest.
+fn share(segments: &[Segment], kind: SegmentKind) -> Option<Share<'_>> {
+    let of_kind = segments.iter().filter(|segment| segment.kind == kind);
+    of_kind.fold(None, |share: Option<Share<'_>>, segment| {
+        Some(match share {
+            None => Share { total: segment.interval.len(), longest: segment },
+            Some(share) => {
+                let longer = segment.interval.len() > share.longest.interval.len();
+                let longest = if longer { segment } else { share.longest };
+                Share { total: share.total + segment.interval.len(), longest }
+            }
+        })
+    })
+}
