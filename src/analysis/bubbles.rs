@@ -135,7 +135,8 @@ pub(super) fn device(
 
 /// The low median time from a launch's start to its op's start over ops that found the device empty, within bounds.
 fn usual_latency(trace: &Trace, gaps: &[Gap], constants: &Constants) -> Ns {
-    let mut samples: Vec<Ns> = empty_device_latencies(trace, gaps.iter().map(|gap| (gap.interval, gap.after))).collect();
+    let mut samples: Vec<Ns> =
+        empty_device_latencies(trace, gaps.iter().map(|gap| (gap.interval, gap.after))).collect();
     if samples.len() < constants.latency_samples {
         return constants.latency_default;
     }

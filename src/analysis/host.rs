@@ -224,12 +224,7 @@ impl RangeStacks {
     }
 
     /// Of the ranges of `thread` that are open at `moment` the one that began last.
-    pub(super) fn innermost(
-        &self,
-        trace: &Trace,
-        thread: ThreadIdx,
-        moment: Ns,
-    ) -> Option<crate::trace::RangeIdx> {
+    pub(super) fn innermost(&self, trace: &Trace, thread: ThreadIdx, moment: Ns) -> Option<crate::trace::RangeIdx> {
         let lane = trace.threads[thread.index()].ranges.clone();
         let ranges = &trace.ranges[lane.start as usize..lane.end as usize];
         let begun = ranges.partition_point(|range| range.interval.start <= moment);

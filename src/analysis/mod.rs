@@ -2,12 +2,26 @@
 //!
 //! Pure functions of a [`Trace`]: no file, no clock, no CUPTI.
 
+mod bubbles;
+mod calls;
 mod cause;
+mod host;
+mod intervals;
+mod launches;
 mod options;
+mod partition;
+mod quality;
 pub mod replay;
 mod result;
+mod roots;
+mod run_ahead;
 #[cfg(test)]
 mod scene;
+mod segments;
+mod stats;
+mod sync_cost;
+#[cfg(test)]
+mod tests;
 pub mod waits;
 
 pub use cause::{Cause, Confidence, Rule, SegmentKind};
@@ -16,11 +30,36 @@ pub use result::{
     Analysis, Bubble, DeviceAnalysis, Drain, HistogramBucket, IterationSource, Iterations, LaunchFigures, Partition,
     Percentiles, Quality, RootCause, RunAheadFigures, Segment, SegmentDetail, StreamFigures, SyncCallRow,
 };
+pub use run_ahead::{RunAhead, run_ahead};
 
-use crate::trace::{Interval, Ns, Trace};
+use crate::trace::{DeviceIdx, Interval, Ns, Trace};
 
 /// Analyses the part of `trace` that `options` ask for.
 pub fn analyze(trace: &Trace, options: &Options) -> Analysis {
     let whole = Interval::new(Ns::ZERO, trace.end);
-    Analysis { window: options.window.map_or(whole, |window| window.intersect(whole)), ..Analysis::default() }
+    let window = options.window.map_or(whole, |window| window.intersect(whole));
+    let bounds = open_ended(window, whole);
+    let host = bubbles::Host::new(trace);
+    let collective = partition::collective_names(trace);
+    let devices: Vec<DeviceAnalysis> = (0..trace.devices.len())
+        .map(DeviceIdx::from_index)
+        .filter_map(|device| bubbles::device(trace, device, bounds, &options.constants, &collective, &host))
+        .collect();
+    let launches = launches::launches(trace, bounds, &devices);
+    Analysis {
+        window,
+        sync_calls: sync_cost::rows(trace, bounds, &devices, &host),
+        launches: launches.figures,
+        iterations: None,
+        quality: quality::quality(trace, bounds, &devices, &launches, &options.constants),
+        devices,
+    }
+}
+
+/// The window without the edges that are the trace's own, so that an op without length at the trace's end is inside.
+fn open_ended(window: Interval, whole: Interval) -> Interval {
+    Interval::new(
+        if window.start <= whole.start { Ns::MIN } else { window.start },
+        if window.end >= whole.end { Ns::MAX } else { window.end },
+    )
 }

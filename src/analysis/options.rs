@@ -41,6 +41,11 @@ pub struct Constants {
     pub host_gap_min: Ns,
     /// Upper bound of that limit: 500 µs.
     pub host_gap_max: Ns,
+    /// Idle figures are not reliable when more than this share of the span, in percent, is idle for a reason that was
+    /// not recorded: 1.
+    pub stalled_percent: u64,
+    /// Nor when more than this share of the launches has no op: 1. A greater share of ops without a launch is warned of.
+    pub missing_percent: u64,
 }
 
 impl Default for Constants {
@@ -57,6 +62,8 @@ impl Default for Constants {
             host_gap_factor: 4,
             host_gap_min: Ns::from_us(50),
             host_gap_max: Ns::from_us(500),
+            stalled_percent: 1,
+            missing_percent: 1,
         }
     }
 }

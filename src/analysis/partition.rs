@@ -154,14 +154,15 @@ impl GapFinder<'_> {
     fn close(&mut self, end: Ns, after: OpIdx) {
         let trace = self.trace;
         let ops = &trace.ops;
-        let key = |op: OpIdx| {
-            (!same_graph_launch(trace, op, after), ops.stream[op.index()] != ops.stream[after.index()], op)
-        };
+        let key =
+            |op: OpIdx| (!same_graph_launch(trace, op, after), ops.stream[op.index()] != ops.stream[after.index()], op);
         let Some(before) = self.enders.iter().copied().min_by_key(|&op| key(op)) else { return };
         let process = trace.op_process(after);
-        let own_copy = self.enders.iter().filter(|&&op| trace.op_process(op) == process).find_map(|&op| {
-            ops.launch(op).filter(|&call| self.classes.drain(call) == Some(Cause::BlockingCopy))
-        });
+        let own_copy = self
+            .enders
+            .iter()
+            .filter(|&&op| trace.op_process(op) == process)
+            .find_map(|&op| ops.launch(op).filter(|&call| self.classes.drain(call) == Some(Cause::BlockingCopy)));
         self.gaps.push(Gap {
             interval: Interval::new(self.busy_until, end),
             before,

@@ -100,7 +100,8 @@ impl Judge<'_> {
         let fills_half = |length: Ns| length.0.saturating_mul(2) >= gap.interval.len().0;
         let share = |kind| share(segments, kind);
         // An op that seems to start before its launch leaves the reading of host time open.
-        let likely = if calls.start[launch.index()] < gap.interval.end { Confidence::Likely } else { Confidence::Guess };
+        let likely =
+            if calls.start[launch.index()] < gap.interval.end { Confidence::Likely } else { Confidence::Guess };
 
         if share(SegmentKind::Stalled).is_some_and(|share| fills_half(share.total)) {
             return (Cause::Stalled, likely, Rule::LatencyTooLong, Some(launch));

@@ -139,7 +139,13 @@ impl Explainer<'_> {
         let thread = self.trace.calls.thread[launch.index()];
         let before = Interval::new(bubble.start, call.start.clamp(bubble.start, bubble.end));
         for slice in self.host.slices(thread, before) {
-            push(segments, from, slice.interval, slice.kind, slice.call.map_or(SegmentDetail::None, SegmentDetail::Call));
+            push(
+                segments,
+                from,
+                slice.interval,
+                slice.kind,
+                slice.call.map_or(SegmentDetail::None, SegmentDetail::Call),
+            );
         }
         for segment in &mut segments[from..] {
             if segment.kind == SegmentKind::HostCode {

@@ -26,8 +26,10 @@ pub(super) fn percentiles(values: &mut [Ns]) -> Percentiles {
 
 /// The lengths in buckets with bounds 1 µs, 2 µs, 5 µs, 10 µs … 1 s, from the first to the last bucket that holds any.
 pub(super) fn histogram(lengths: impl Iterator<Item = Ns>) -> Vec<HistogramBucket> {
-    let bounds: Vec<Ns> =
-        (3..9).flat_map(|power| [1, 2, 5].map(|step| Ns(step * 10_i64.pow(power)))).chain([Ns(1_000_000_000)]).collect();
+    let bounds: Vec<Ns> = (3..9)
+        .flat_map(|power| [1, 2, 5].map(|step| Ns(step * 10_i64.pow(power))))
+        .chain([Ns(1_000_000_000)])
+        .collect();
     let mut buckets: Vec<HistogramBucket> = (0..=bounds.len())
         .map(|at| HistogramBucket {
             from: if at == 0 { Ns::ZERO } else { bounds[at - 1] },

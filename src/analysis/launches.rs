@@ -1,0 +1,102 @@
+//! Figures of the launches, and launches of which no work was recorded.
+
+use crate::trace::{ApiKind, CallIdx, Interval, NameId, Ns, ThreadIdx, Trace, base_name};
+
+use super::bubbles::empty_device_latencies;
+use super::result::{DeviceAnalysis, LaunchFigures};
+use super::stats;
+
+/// What the launches of the window say.
+pub(super) struct Launches {
+    pub(super) figures: LaunchFigures,
+    /// Successful calls of a submitting kind without any op, outside stream capture.
+    pub(super) without_ops: u64,
+    /// Ops without a known launch.
+    pub(super) orphans: u64,
+}
+
+/// Looks at every call and op that begins in the window.
+pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysis]) -> Launches {
+    let capture = CaptureNames::new(trace);
+    let mut lengths: Vec<Ns> = Vec::new();
+    let mut op_counts: Vec<u64> = Vec::new();
+    let mut without_ops = 0;
+    for thread in 0..trace.threads.len() {
+        let mut outer_end = Ns::MIN;
+        let mut capturing = false;
+        for call in trace.thread_calls(ThreadIdx::from_index(thread)) {
+            let interval = trace.calls.interval(call);
+            let nested = interval.end <= outer_end;
+            outer_end = outer_end.max(interval.end);
+            match capture.of(trace.calls.name[call.index()]) {
+                Some(begins) => capturing = begins,
+                None => {
+                    let ops = trace.call_ops(call).len() as u64;
+                    if !window.contains(interval.start) {
+                        continue;
+                    }
+                    if ops > 0 {
+                        lengths.push(interval.len());
+                        op_counts.push(ops);
+                    } else if !nested && !capturing && must_have_ops(trace, call) {
+                        lengths.push(interval.len());
+                        without_ops += 1;
+                    }
+                }
+            }
+        }
+    }
+    let (mut orphans, mut negative, mut worst) = (0, 0, Ns::ZERO);
+    for op in trace.ops.indices().filter(|op| window.contains(trace.ops.start[op.index()])) {
+        match trace.ops.launch(op) {
+            None => orphans += 1,
+            Some(call) => {
+                let latency = trace.ops.start[op.index()] - trace.calls.start[call.index()];
+                negative += u64::from(latency < Ns::ZERO);
+                worst = worst.min(latency);
+            }
+        }
+    }
+    let bubbles = devices.iter().flat_map(|device| &device.bubbles).map(|bubble| (bubble.interval, bubble.after));
+    let mut latencies: Vec<Ns> = empty_device_latencies(trace, bubbles).collect();
+    Launches {
+        figures: LaunchFigures {
+            count: lengths.len() as u64,
+            call_p50: stats::low_median(&mut lengths).unwrap_or_default(),
+            latency_p50: stats::low_median(&mut latencies).unwrap_or_default(),
+            negative_latency: negative,
+            worst_negative_latency: worst,
+            ops_per_launch_p50: stats::low_median(&mut op_counts).unwrap_or(0),
+        },
+        without_ops,
+        orphans,
+    }
+}
+
+/// Whether a call that returned success must have submitted device work. Host functions make no op.
+fn must_have_ops(trace: &Trace, call: CallIdx) -> bool {
+    matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch)
+        && trace.calls.result[call.index()] == 0
+}
+
+/// Which names begin (`true`) or end (`false`) a stream capture, in which launches make graph nodes and no ops.
+struct CaptureNames(Vec<Option<bool>>);
+
+impl CaptureNames {
+    fn new(trace: &Trace) -> Self {
+        let stem = |name: &str| -> Option<bool> {
+            let base = base_name(name);
+            let stem = ["cuda", "cu", "hip"].iter().find_map(|prefix| base.strip_prefix(prefix))?;
+            if stem.starts_with("StreamBeginCapture") {
+                Some(true)
+            } else {
+                stem.starts_with("StreamEndCapture").then_some(false)
+            }
+        };
+        Self(trace.names.iter().map(|(_, name)| stem(name)).collect())
+    }
+
+    fn of(&self, name: NameId) -> Option<bool> {
+        self.0.get(name.index()).copied().flatten()
+    }
+}

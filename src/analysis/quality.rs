@@ -1,0 +1,106 @@
+//! What the figures are worth.
+
+use crate::trace::{CaptureMode, Interval, Ns, OpKind, Trace};
+
+use super::cause::Cause;
+use super::launches::Launches;
+use super::options::Constants;
+use super::result::{DeviceAnalysis, Quality};
+
+/// Judges the analysis.
+pub(super) fn quality(
+    trace: &Trace,
+    window: Interval,
+    devices: &[DeviceAnalysis],
+    launches: &Launches,
+    constants: &Constants,
+) -> Quality {
+    let losses = trace.meta.losses;
+    let ops: u64 = devices.iter().map(|device| device.ops).sum();
+    let spans: Ns = devices.iter().map(|device| device.span.len()).sum();
+    let root = |cause| devices.iter().filter_map(|device| device.idle_by_root.get(&cause)).copied().sum::<Ns>();
+    let stalled = root(Cause::Stalled);
+    let over =
+        |part: u64, whole: u64, percent: u64| part > 0 && part.saturating_mul(100) > whole.saturating_mul(percent);
+
+    let mut reasons = Vec::new();
+    let mut say = |wrong: bool, sentence: &dyn Fn() -> String| {
+        if wrong {
+            reasons.push(sentence());
+        }
+    };
+    let gpu_not_captured = ops == 0 && launches.figures.count > 0;
+    say(gpu_not_captured, &|| {
+        format!("GPU activity not captured: {} launches and no device work in the window", launches.figures.count)
+    });
+    say(losses.dropped_records > 0, &|| format!("{} records were dropped while recording", losses.dropped_records));
+    say(losses.ops_without_time > 0, &|| format!("{} ops have no times", losses.ops_without_time));
+    say(losses.unreadable_records > 0, &|| format!("{} records could not be read", losses.unreadable_records));
+    say(losses.impossible_times > 0, &|| format!("{} records have impossible times", losses.impossible_times));
+    let missing = !gpu_not_captured && over(launches.without_ops, launches.figures.count, constants.missing_percent);
+    say(missing, &|| {
+        format!("{} of {} launches have no device work in the trace", launches.without_ops, launches.figures.count)
+    });
+    let stalls = over(stalled.0.unsigned_abs(), spans.0.unsigned_abs(), constants.stalled_percent);
+    say(stalls, &|| format!("{stalled} of idle time come from something that was not recorded"));
+
+    let mut warnings = trace.meta.warnings.clone();
+    let mut warn = |wrong: bool, sentence: &dyn Fn() -> String| {
+        if wrong {
+            warnings.push(sentence());
+        }
+    };
+    warn(over(launches.orphans, ops, constants.missing_percent), &|| {
+        format!("{} of {ops} ops have no launch in the trace: idle time before them has no cause", launches.orphans)
+    });
+    warn(launches.figures.negative_latency > 0, &|| {
+        let worst = launches.figures.worst_negative_latency;
+        format!("{} ops start before their launch, by up to {}", launches.figures.negative_latency, -worst)
+    });
+    warn(losses.unfinished_ops > 0, &|| format!("{} ops were still running at the end", losses.unfinished_ops));
+    warn(losses.cut_bytes > 0, &|| {
+        format!("the source was cut: {} bytes after its last whole record", losses.cut_bytes)
+    });
+    let opaque = trace.meta.capture_mode == CaptureMode::Graph || trace.ops.kind.contains(&OpKind::Graph);
+    warn(opaque, &|| "graph launches were recorded whole: idle time inside them is not seen".to_owned());
+
+    Quality {
+        idle_reliable: reasons.is_empty(),
+        reasons,
+        gpu_not_captured,
+        losses,
+        orphan_ops: launches.orphans,
+        launches_without_ops: launches.without_ops,
+        negative_latency: launches.figures.negative_latency,
+        profiler: profiler_inside_bubbles(trace, window, devices),
+        stalled,
+        capture_mode: trace.meta.capture_mode,
+        warnings,
+    }
+}
+
+/// Profiler overhead of any thread that lies inside bubbles, whether or not it explains them. Overlapping records
+/// count once.
+fn profiler_inside_bubbles(trace: &Trace, window: Interval, devices: &[DeviceAnalysis]) -> Ns {
+    let mut union: Vec<Interval> = Vec::new();
+    for overhead in trace.overheads.iter().filter(|overhead| overhead.kind.is_profiler()) {
+        let interval = overhead.interval.intersect(window);
+        match union.last_mut() {
+            _ if interval.is_empty() => {}
+            Some(last) if interval.start <= last.end => last.end = last.end.max(interval.end),
+            _ => union.push(interval),
+        }
+    }
+    let inside = |device: &DeviceAnalysis| -> Ns {
+        let bubbles = &device.bubbles;
+        union
+            .iter()
+            .flat_map(|part| {
+                let first = bubbles.partition_point(|bubble| bubble.interval.end <= part.start);
+                let met = bubbles[first..].iter().take_while(|bubble| bubble.interval.start < part.end);
+                met.map(|bubble| bubble.interval.overlap(*part))
+            })
+            .sum()
+    };
+    devices.iter().map(inside).sum()
+}

@@ -1,0 +1,404 @@
+//! Small traces worked out by hand, to the nanosecond.
+
+use super::scene::Scene;
+use super::*;
+use crate::trace::{GraphId, MemoryKind, OpKind, StreamKind, SyncKind, Trace};
+
+fn analysis(trace: &Trace) -> Analysis {
+    let analysis = analyze(trace, &Options::default());
+    for device in &analysis.devices {
+        assert_sums(device);
+    }
+    analysis
+}
+
+/// The identities that hold on every device of every trace.
+fn assert_sums(device: &DeviceAnalysis) {
+    assert_eq!(device.partition.span(), device.span.len());
+    assert_eq!(device.bubbles.iter().map(|bubble| bubble.interval.len()).sum::<Ns>(), device.idle_ns());
+    assert_eq!(device.idle_by_root.values().copied().sum::<Ns>(), device.idle_ns());
+    assert_eq!(device.idle_by_segment.values().copied().sum::<Ns>(), device.idle_ns());
+    for bubble in &device.bubbles {
+        let mut at = bubble.interval.start;
+        for segment in device.segments_of(bubble) {
+            assert_eq!(segment.interval.start, at);
+            assert!(!segment.interval.is_empty());
+            at = segment.interval.end;
+        }
+        assert_eq!(at, bubble.interval.end);
+    }
+}
+
+fn segments(device: &DeviceAnalysis, bubble: usize) -> Vec<(SegmentKind, i64)> {
+    let segments = device.segments_of(&device.bubbles[bubble]);
+    segments.iter().map(|segment| (segment.kind, segment.interval.len().0)).collect()
+}
+
+fn causes(device: &DeviceAnalysis) -> Vec<Cause> {
+    device.bubbles.iter().map(|bubble| bubble.root.cause).collect()
+}
+
+/// Launches of 5 µs, one after the other, of kernels of 2 µs.
+fn launch_bound_loop(count: i64) -> Trace {
+    let mut scene = Scene::new();
+    for index in 0..count {
+        let at = index * 6_000;
+        scene.launch(index as u64 + 1, (at, at + 5_000), 7, (at + 5_500, at + 7_500));
+    }
+    scene.finish()
+}
+
+#[test]
+fn a_launch_that_straddles_the_end_of_work_is_launch_bound_not_dispatch() {
+    let trace = launch_bound_loop(10);
+    let found = analysis(&trace);
+    let device = &found.devices[0];
+    assert_eq!(device.bubbles.len(), 9);
+    assert_eq!(causes(device), vec![Cause::LaunchBound; 9]);
+    assert_eq!(segments(device, 0), [(SegmentKind::LaunchCall, 3_500), (SegmentKind::LaunchLatency, 500)]);
+    assert!(device.bubbles.iter().all(|bubble| bubble.drained_by.is_none() && bubble.refill_of.is_none()));
+    assert_eq!(device.busy_ns(), Ns(20_000));
+    assert_eq!(device.idle_ns(), Ns(36_000));
+    assert!(found.sync_calls.is_empty());
+    assert!(found.quality.idle_reliable, "{:?}", found.quality.reasons);
+}
+
+#[test]
+fn a_long_kernel_and_one_sync_at_the_end_have_no_bubble() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 3_000), 7, (6_000, 10_006_000));
+    scene.stream_sync(2, 7, 4_000, 10_010_000);
+    let found = analysis(&scene.finish());
+    let device = &found.devices[0];
+    assert!(device.bubbles.is_empty());
+    assert_eq!((device.busy_ns(), device.idle_ns()), (Ns(10_000_000), Ns(0)));
+    let row = &found.sync_calls[0];
+    assert_eq!((row.api.as_str(), row.calls()), ("cudaStreamSynchronize", 1));
+    assert_eq!(row.blocked, Ns(10_006_000));
+    assert_eq!(row.useful_wait, Ns(10_000_000));
+    assert_eq!(row.idle_while_blocked, Ns(6_000));
+    assert_eq!((row.bubbles_drained, row.bubbles_caused, row.refill), (Ns(0), Ns(0), Ns(0)));
+    assert_eq!((row.run_ahead.work.max, row.run_ahead.ops_p50), (Ns(10_000_000), 1));
+}
+
+/// Each round: one kernel of 20 µs, a sync, 2 µs of host code, a launch of 3 µs, 1 µs to start.
+fn synced_loop(rounds: i64) -> Trace {
+    let mut scene = Scene::new();
+    for round in 0..rounds {
+        let at = round * 30_000;
+        scene.launch(round as u64 * 2 + 1, (at, at + 3_000), 7, (at + 4_000, at + 24_000));
+        scene.stream_sync(round as u64 * 2 + 2, 7, at + 3_500, at + 28_000);
+    }
+    scene.finish()
+}
+
+#[test]
+fn a_sync_drains_and_explains_the_bubble_after_it() {
+    let trace = synced_loop(6);
+    let found = analysis(&trace);
+    let device = &found.devices[0];
+    assert_eq!(causes(device), vec![Cause::Sync; 5]);
+    assert_eq!(
+        segments(device, 2),
+        [
+            (SegmentKind::SyncReturn, 4_000),
+            (SegmentKind::HostCode, 2_000),
+            (SegmentKind::LaunchCall, 3_000),
+            (SegmentKind::LaunchLatency, 1_000),
+        ]
+    );
+    let drain = device.bubbles[2].drained_by.unwrap();
+    assert_eq!((drain.cause, drain.confidence), (Cause::Sync, Confidence::Certain));
+    assert_eq!(trace.call_name(drain.call), "cudaStreamSynchronize");
+    assert_eq!(device.bubbles[2].root.call, Some(drain.call));
+    assert_eq!(device.usual_latency, Ns(4_000));
+    let row = &found.sync_calls[0];
+    assert_eq!((row.calls(), row.drained_count, row.caused_count), (6, 5, 5));
+    assert_eq!((row.bubbles_drained, row.bubbles_caused), (Ns(50_000), Ns(50_000)));
+    assert_eq!(row.blocked, Ns(6 * 24_500));
+    assert_eq!(row.useful_wait, Ns(6 * 20_000));
+    assert_eq!(row.idle_while_blocked, Ns(6 * 4_500));
+}
+
+#[test]
+fn a_bubble_far_longer_than_the_wait_that_drained_it_is_not_the_waits() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 3_000), 7, (4_000, 10_000));
+    scene.stream_sync(2, 7, 3_500, 12_000);
+    // 500 ms of data loading.
+    scene.launch(3, (500_012_000, 500_015_000), 7, (500_016_000, 500_020_000));
+    let found = analysis(&scene.finish());
+    let device = &found.devices[0];
+    assert_eq!(causes(device), [Cause::HostBound]);
+    assert!(device.bubbles[0].drained_by.is_some());
+    assert_eq!(found.sync_calls[0].bubbles_drained, Ns(500_006_000));
+    assert_eq!(found.sync_calls[0].bubbles_caused, Ns(0));
+}
+
+#[test]
+fn bubbles_after_a_drain_are_its_refill_until_an_op_is_enqueued_in_time() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 3_000), 7, (4_000, 10_000));
+    scene.stream_sync(2, 7, 3_500, 13_000);
+    scene.launch(3, (14_000, 17_000), 7, (18_000, 19_000)); // drained: bubble [10, 18)
+    scene.launch(4, (17_500, 20_500), 7, (21_500, 40_000)); // refill: [19, 21.5)
+    scene.launch(5, (21_000, 24_000), 7, (41_000, 42_000)); // enqueued: [40, 41)
+    scene.launch(6, (41_500, 44_500), 7, (45_500, 46_000)); // launch-bound, no refill: [42, 45.5)
+    let trace = scene.finish();
+    let found = analysis(&trace);
+    let device = &found.devices[0];
+    let refills: Vec<bool> = device.bubbles.iter().map(|bubble| bubble.refill_of.is_some()).collect();
+    assert_eq!(refills, [false, true, false, false]);
+    assert_eq!(causes(device), [Cause::Sync, Cause::LaunchBound, Cause::Dispatch, Cause::LaunchBound]);
+    assert_eq!(found.sync_calls[0].refill, Ns(2_500));
+}
+
+#[test]
+fn copies_under_kernels_overlap_and_alone_are_exposed() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 100), 7, (1_000, 5_000));
+    scene.copy((MemoryKind::Pinned, MemoryKind::Device), 8, 0, 3_000, 7_000);
+    scene.kernel(9, 0, 6_000, 6_500);
+    scene.kernel(9, 0, 8_000, 9_000);
+    let found = analysis(&scene.finish());
+    let partition = found.devices[0].partition;
+    assert_eq!(partition.compute_only, Ns(2_000 + 1_000));
+    assert_eq!(partition.overlapped, Ns(2_000 + 500));
+    assert_eq!(partition.exposed_copy, Ns(1_500));
+    assert_eq!(partition.idle, Ns(1_000));
+    assert_eq!(causes(&found.devices[0]), [Cause::Unattributed]);
+    assert_eq!(found.quality.orphan_ops, 3);
+    let streams: Vec<(i64, i64)> =
+        found.devices[0].streams.iter().map(|stream| (stream.busy.0, stream.stream_gap.0)).collect();
+    assert_eq!(streams, [(4_000, 0), (4_000, 0), (1_500, 1_500)]);
+}
+
+#[test]
+fn gaps_within_one_graph_launch_are_its_own() {
+    let mut scene = Scene::new();
+    scene.call("cudaGraphLaunch_v10000", 1, 0, 8_000);
+    scene.kernel(7, 1, 9_000, 10_000);
+    scene.kernel(7, 1, 10_080, 11_000);
+    scene.kernel(8, 1, 11_100, 12_000);
+    scene.kernel(7, 1, 40_000, 41_000);
+    let found = analysis(&scene.finish());
+    let device = &found.devices[0];
+    assert_eq!(causes(device), [Cause::GraphInternal, Cause::GraphInternal, Cause::Stalled]);
+    assert_eq!(device.idle_by_root[&Cause::GraphInternal], Ns(180));
+    assert_eq!(found.launches.count, 1);
+    assert_eq!(found.launches.ops_per_launch_p50, 4);
+}
+
+#[test]
+fn chunks_of_one_pageable_copy_are_not_a_graph() {
+    let mut scene = Scene::new();
+    scene.call("cudaMemcpy_v3020", 1, 0, 20_000);
+    scene.copy((MemoryKind::Pageable, MemoryKind::Device), 7, 1, 5_000, 10_000);
+    scene.copy((MemoryKind::Pageable, MemoryKind::Device), 7, 1, 12_000, 17_000);
+    let found = analysis(&scene.finish());
+    assert_eq!(causes(&found.devices[0]), [Cause::BlockingCopy]);
+    assert_eq!(segments(&found.devices[0], 0), [(SegmentKind::LaunchCall, 2_000)]);
+}
+
+#[test]
+fn an_opaque_graph_launch_is_busy() {
+    let mut scene = Scene::new();
+    scene.call("cudaGraphLaunch_v10000", 1, 0, 8_000);
+    scene.op(OpKind::Graph, crate::trace::Detail::None, 7, 1, 9_000, 109_000);
+    let found = analysis(&scene.finish());
+    assert_eq!(found.devices[0].partition.compute_only, Ns(100_000));
+    assert!(found.quality.warnings.iter().any(|warning| warning.contains("recorded whole")));
+}
+
+/// Two streams: a kernel on 7, an event recorded after it, stream 8 waits for it, all enqueued long before.
+fn cross_stream(handle_reused: bool) -> Analysis {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 50_000));
+    scene.record_event(2, 1_100, 7, 5, None);
+    scene.launch(3, (1_300, 2_000), 8, (3_000, 4_000));
+    scene.wait_event(4, 2_100, 8, 5, None);
+    scene.launch(5, (2_300, 3_000), 8, (51_500, 60_000));
+    if handle_reused {
+        // A later recording of the same handle is no answer to an earlier wait.
+        scene.record_event(6, 3_100, 8, 5, None);
+    }
+    analysis(&scene.finish())
+}
+
+#[test]
+fn a_recorded_wait_is_a_dependency() {
+    for reused in [false, true] {
+        let found = cross_stream(reused);
+        let bubble = found.devices[0].bubbles[0];
+        assert_eq!(bubble.interval, Interval::new(Ns(50_000), Ns(51_500)));
+        let root = bubble.root;
+        assert_eq!(
+            (root.cause, root.confidence, root.rule),
+            (Cause::Dependency, Confidence::Certain, Rule::RecordedWait)
+        );
+    }
+}
+
+#[test]
+fn a_wait_that_was_over_long_ago_is_no_dependency() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 3_000));
+    scene.record_event(2, 1_100, 7, 5, None);
+    scene.launch(3, (1_300, 2_000), 8, (4_000, 60_000));
+    scene.wait_event(4, 2_100, 8, 5, None);
+    scene.launch(5, (2_300, 3_000), 8, (61_000, 62_000));
+    let found = analysis(&scene.finish());
+    assert_eq!(causes(&found.devices[0]).last(), Some(&Cause::Dispatch));
+}
+
+#[test]
+fn the_first_long_launch_of_a_kernel_loads_its_module() {
+    let mut scene = Scene::new();
+    for index in 0..8 {
+        let at = index * 10_000;
+        scene.launch(index as u64 + 1, (at, at + 2_000), 7, (at + 3_000, at + 11_000));
+    }
+    let at = 80_000;
+    scene.call("cudaLaunchKernel_v7000", 100, at, at + 900_000);
+    let name = scene.builder.name("fresh");
+    let stream = scene.stream(7);
+    scene.builder.push_op(crate::trace::OpInput {
+        start: at + 901_000,
+        end: at + 910_000,
+        stream,
+        kind: OpKind::Kernel,
+        name,
+        correlation: crate::trace::CorrelationId(100),
+        bytes: 0,
+        graph: GraphId::NONE,
+        graph_node: 0,
+        detail: crate::trace::Detail::None,
+    });
+    let found = analysis(&scene.finish());
+    let root = found.devices[0].bubbles.last().unwrap().root;
+    assert_eq!((root.cause, root.rule), (Cause::ModuleLoad, Rule::FirstLaunchLong));
+}
+
+#[test]
+fn another_threads_wait_that_ended_before_the_launch_is_a_likely_drain() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 3_000), 7, (4_000, 10_000));
+    scene.on_thread(1, 2);
+    scene.stream_sync(2, 7, 3_500, 13_000);
+    scene.on_thread(1, 1);
+    scene.launch(3, (14_000, 17_000), 7, (18_000, 19_000));
+    let found = analysis(&scene.finish());
+    let drain = found.devices[0].bubbles[0].drained_by.unwrap();
+    assert_eq!((drain.cause, drain.confidence), (Cause::Sync, Confidence::Likely));
+    assert_eq!(segments(&found.devices[0], 0)[0], (SegmentKind::HostCode, 4_000));
+}
+
+#[test]
+fn launches_without_any_device_record_are_not_captured_never_idle() {
+    let mut scene = Scene::new();
+    scene.call("cudaLaunchKernel_v7000", 1, 0, 1_000);
+    scene.call("cudaDeviceSynchronize_v3020", 2, 2_000, 9_000);
+    let found = analysis(&scene.finish());
+    assert!(found.devices.is_empty());
+    assert!(found.quality.gpu_not_captured);
+    assert!(!found.quality.idle_reliable);
+    assert_eq!(found.quality.launches_without_ops, 1);
+}
+
+#[test]
+fn launches_into_a_capture_make_no_ops() {
+    let mut scene = Scene::new();
+    scene.call("cudaStreamBeginCapture_v10000", 1, 0, 1_000);
+    scene.call("cudaLaunchKernel_v7000", 2, 2_000, 3_000);
+    scene.call("cudaStreamEndCapture_v10000", 3, 4_000, 5_000);
+    scene.launch(4, (6_000, 7_000), 7, (8_000, 9_000));
+    assert_eq!(analysis(&scene.finish()).quality.launches_without_ops, 0);
+}
+
+#[test]
+fn an_op_before_its_launch_is_counted_and_not_clipped() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 3_000));
+    scene.launch(2, (9_000, 10_000), 7, (8_000, 8_500));
+    let found = analysis(&scene.finish());
+    assert_eq!((found.quality.negative_latency, found.launches.worst_negative_latency), (1, Ns(-1_000)));
+    assert_eq!(segments(&found.devices[0], 0), [(SegmentKind::HostCode, 5_000)]);
+    assert_eq!(found.devices[0].bubbles[0].root.confidence, Confidence::Guess);
+}
+
+#[test]
+fn overlapping_ops_of_one_stream_are_normal() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 10_000));
+    scene.launch(2, (1_100, 2_000), 7, (9_000, 12_000));
+    let found = analysis(&scene.finish());
+    assert_eq!(found.devices[0].streams[0].busy, Ns(10_000));
+    assert_eq!(found.devices[0].streams[0].stream_gap, Ns(0));
+    assert_eq!(found.devices[0].idle_ns(), Ns(0));
+}
+
+#[test]
+fn a_window_clips_ops_and_leaves_its_edges_out_of_the_bubbles() {
+    let trace = synced_loop(6);
+    // From the middle of the second kernel to the middle of the bubble after the third.
+    let window = Interval::new(Ns(44_000), Ns(89_000));
+    let found = analyze(&trace, &Options { window: Some(window), ..Options::default() });
+    let device = &found.devices[0];
+    assert_sums(device);
+    assert_eq!(device.span, Interval::new(Ns(44_000), Ns(84_000)));
+    assert_eq!((device.busy_ns(), device.idle_ns()), (Ns(10_000 + 20_000), Ns(10_000)));
+    // Calls are clipped as well.
+    assert_eq!(found.sync_calls[0].blocked, Ns((58_000 - 44_000) + (88_000 - 63_500)));
+}
+
+#[test]
+fn collectives_under_no_other_kernel_are_exposed() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 4_000));
+    let name = scene.builder.name("ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+    let stream = scene.stream(8);
+    scene.builder.push_op(crate::trace::OpInput {
+        start: 3_000,
+        end: 10_000,
+        stream,
+        kind: OpKind::Kernel,
+        name,
+        correlation: crate::trace::CorrelationId(0),
+        bytes: 0,
+        graph: GraphId::NONE,
+        graph_node: 0,
+        detail: crate::trace::Detail::None,
+    });
+    let found = analysis(&scene.finish());
+    assert_eq!(found.devices[0].exposed_comm_ns, Ns(6_000));
+    assert_eq!(found.devices[0].idle_ns(), Ns(0));
+}
+
+#[test]
+fn an_allocation_that_fills_the_bubble_is_named() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 10_000));
+    scene.call("cudaMalloc_v3020", 2, 9_000, 60_000);
+    scene.launch(3, (61_000, 62_000), 7, (64_000, 65_000));
+    let trace = scene.finish();
+    let found = analysis(&trace);
+    let bubble = found.devices[0].bubbles[0];
+    assert_eq!(bubble.root.cause, Cause::Allocation);
+    assert_eq!(bubble.drained_by.map(|drain| trace.call_name(drain.call)), Some("cudaMalloc"));
+    assert_eq!(found.sync_calls[0].api, "cudaMalloc");
+}
+
+#[test]
+fn a_null_stream_sync_and_a_context_sync_wait_for_their_device_only() {
+    let mut scene = Scene::new();
+    scene.stream_kind(7, StreamKind::Null);
+    scene.launch(1, (0, 1_000), 7, (2_000, 10_000));
+    scene.call("cudaDeviceSynchronize_v3020", 2, 1_500, 12_000);
+    scene.sync_record(SyncKind::Context, 2, (1_500, 12_000), None, None);
+    scene.on_context(1, 1, 2);
+    scene.launch(3, (100, 900), 7, (1_000, 40_000));
+    let found = analysis(&scene.finish());
+    assert_eq!(found.devices.len(), 2);
+    let row = found.sync_calls.iter().find(|row| row.api == "cudaDeviceSynchronize").unwrap();
+    assert_eq!(row.useful_wait, Ns(8_000));
+}
