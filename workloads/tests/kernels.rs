@@ -37,6 +37,9 @@ fn the_oldest_supported_driver_takes_every_ptx() {
         assert_eq!(directive(&text, ".target"), Some("sm_75"), "{}", path.display());
         assert_eq!(directive(&text, ".address_size"), Some("64"), "{}", path.display());
         assert!(text.is_ascii() && !text.contains('\0'), "{}", path.display());
-        assert_eq!(directive(&text, ".extern"), None, "{}: needs linking", path.display());
+        // What is called but not defined must be what the driver itself provides.
+        for called in text.lines().filter_map(|line| line.strip_prefix(".extern")) {
+            assert_eq!(called.trim(), ".func cudaGraphSetConditional", "{}", path.display());
+        }
     }
 }

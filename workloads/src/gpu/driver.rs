@@ -28,6 +28,7 @@ const CALLS: &[&str] = &[
     "cuEventRecord",
     "cuEventSynchronize",
     "cuGetErrorName",
+    "cuGraphCreate",
     "cuGraphDestroy",
     "cuGraphExecDestroy",
     "cuGraphInstantiateWithFlags",
@@ -60,6 +61,14 @@ const CALLS: &[&str] = &[
 pub(crate) fn is_present() -> bool {
     // SAFETY: loads a library by its well-known names; libcuda's initialisers may run in any process.
     unsafe { sys::is_culib_present() }
+}
+
+/// The calls for graphs with conditional nodes, which came with later drivers.
+const CONDITIONAL_CALLS: &[&str] = &["cuGraphAddNode", "cuGraphConditionalHandleCreate", "cuStreamBeginCaptureToGraph"];
+
+/// Whether the driver has graphs with conditional nodes.
+pub(super) fn has_conditional_nodes() -> bool {
+    CONDITIONAL_CALLS.iter().copied().try_for_each(require).is_ok()
 }
 
 /// Loads and starts the driver; gives its CUDA version.
@@ -141,7 +150,7 @@ mod tests {
 
     #[test]
     fn every_call_is_looked_up_before_it_can_be_made() {
-        let listed: BTreeSet<String> = CALLS.iter().map(|call| (*call).to_owned()).collect();
+        let listed: BTreeSet<String> = CALLS.iter().chain(CONDITIONAL_CALLS).map(|call| (*call).to_owned()).collect();
         assert_eq!(calls_in_the_sources(), listed);
     }
 }

@@ -34,6 +34,69 @@ impl<'g> Graph<'g> {
         Ok(graph)
     }
 
+    /// The work that `enqueue` puts on the stream, run at least once and again for as long as the device asks for it
+    /// through the handle that `enqueue` is given. The driver must have conditional nodes.
+    pub(crate) fn capture_loop(
+        gpu: &'g Gpu,
+        stream: &Stream<'g>,
+        enqueue: impl FnOnce(Loop) -> Result<(), CudaError>,
+    ) -> Result<Self, CudaError> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: a context is current while a `Gpu` lives; the pointer is to a live variable.
+        check("cuGraphCreate", unsafe { sys::cuGraphCreate(&raw mut raw, 0) })?;
+        let graph = Self { raw, owner: PhantomData };
+        let mut handle = 0;
+        // SAFETY: graph and context are alive; the pointer is to a live variable.
+        let status = unsafe {
+            sys::cuGraphConditionalHandleCreate(
+                &raw mut handle,
+                graph.raw,
+                gpu.context,
+                1,
+                sys::CU_GRAPH_COND_ASSIGN_DEFAULT,
+            )
+        };
+        check("cuGraphConditionalHandleCreate", status)?;
+
+        let conditional = sys::CUDA_CONDITIONAL_NODE_PARAMS {
+            handle,
+            type_: sys::CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE,
+            size: 1,
+            phGraph_out: std::ptr::null_mut(),
+            ctx: gpu.context,
+        };
+        let mut union = sys::CUgraphNodeParams_st__bindgen_ty_1 { reserved1: [0; 29] };
+        union.conditional = conditional;
+        let mut parameters = sys::CUgraphNodeParams {
+            type_: sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
+            reserved0: [0; 3],
+            __bindgen_anon_1: union,
+            reserved2: 0,
+        };
+        let mut node = std::ptr::null_mut();
+        // SAFETY: the graph is alive, there are no dependencies, the parameters are those of a conditional node with
+        // all reserved fields zero, and the pointers are to live variables.
+        let status = unsafe { sys::cuGraphAddNode(&raw mut node, graph.raw, std::ptr::null(), 0, &raw mut parameters) };
+        check("cuGraphAddNode", status)?;
+        // SAFETY: the call above has set the pointer to an array of one graph, which lives as long as the node.
+        let body = unsafe { *parameters.__bindgen_anon_1.conditional.phGraph_out };
+
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: stream and graph are alive; there are no dependencies.
+        let status = unsafe {
+            sys::cuStreamBeginCaptureToGraph(stream.raw(), body, std::ptr::null(), std::ptr::null(), 0, mode)
+        };
+        check("cuStreamBeginCaptureToGraph", status)?;
+        let enqueued = enqueue(Loop { handle });
+        let mut captured = std::ptr::null_mut();
+        // SAFETY: the stream is alive and captures; the pointer is to a live variable. What it is set to is the body,
+        // which belongs to its node.
+        let status = unsafe { sys::cuStreamEndCapture(stream.raw(), &raw mut captured) };
+        enqueued?;
+        check("cuStreamEndCapture", status)?;
+        Ok(graph)
+    }
+
     /// Makes the graph ready to run.
     pub(crate) fn instantiate(&self) -> Result<GraphExec<'g>, CudaError> {
         let mut raw = std::ptr::null_mut();
@@ -50,6 +113,18 @@ impl Drop for Graph<'_> {
             // SAFETY: made by a capture and destroyed once. A failure has no consequence that could be handled here.
             let _ = unsafe { sys::cuGraphDestroy(self.raw) };
         }
+    }
+}
+
+/// By which a kernel in the body of a loop says whether the body runs again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Loop {
+    handle: sys::CUgraphConditionalHandle,
+}
+
+impl Loop {
+    pub(super) fn handle(&self) -> &sys::CUgraphConditionalHandle {
+        &self.handle
     }
 }
 

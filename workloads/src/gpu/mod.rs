@@ -17,7 +17,7 @@ use cudarc::driver::sys;
 
 #[cfg(test)]
 pub(crate) use driver::is_present as driver_is_present;
-pub(crate) use graph::{Graph, GraphExec};
+pub(crate) use graph::{Graph, GraphExec, Loop};
 pub(crate) use memory::{DeviceBuffer, DevicePtr, PinnedBuffer};
 #[cfg(test)]
 pub(crate) use module::{Arguments, parameters};
@@ -31,6 +31,7 @@ use driver::check;
 #[derive(Debug)]
 pub(crate) struct Gpu {
     device: sys::CUdevice,
+    context: sys::CUcontext,
     name: String,
     driver_version: i32,
 }
@@ -56,7 +57,7 @@ impl Gpu {
         let mut context = std::ptr::null_mut();
         // SAFETY: the device exists; the pointer is to a live variable.
         check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) })?;
-        let gpu = Self { device, name, driver_version };
+        let gpu = Self { device, context, name, driver_version };
         // SAFETY: the context was just retained, and `gpu` keeps it until it is dropped.
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(context) })?;
         Ok(gpu)
@@ -70,6 +71,11 @@ impl Gpu {
     /// The driver's CUDA version: 13000 is 13.0.
     pub(crate) fn driver_version(&self) -> i32 {
         self.driver_version
+    }
+
+    /// Whether graphs can have conditional nodes: since CUDA 12.4 for certain.
+    pub(crate) fn has_conditional_nodes(&self) -> bool {
+        self.driver_version >= 12_040 && driver::has_conditional_nodes()
     }
 
     /// An attribute of the device.

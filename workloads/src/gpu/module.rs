@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use cudarc::driver::sys;
 
 use super::memory::Address;
-use super::{DevicePtr, Gpu, Stream, check};
+use super::{DevicePtr, Gpu, Loop, Stream, check};
 use crate::CudaError;
 
 /// A module of kernels, compiled by the driver from PTX.
@@ -164,6 +164,14 @@ impl Argument for f32 {
 
     fn pointer(&self) -> *mut c_void {
         std::ptr::from_ref(self).cast_mut().cast()
+    }
+}
+
+impl Argument for Loop {
+    const KIND: &'static str = ".u64";
+
+    fn pointer(&self) -> *mut c_void {
+        std::ptr::from_ref(self.handle()).cast_mut().cast()
     }
 }
 

@@ -9,13 +9,15 @@ mod reference;
 mod shapes;
 
 use crate::catalogue::{OptionInfo, VariantInfo, WorkloadInfo};
-use crate::gpu::{DeviceBuffer, DevicePtr, Gpu, Grid, Kernel, Measured, Module, Stream};
+use crate::gpu::{DeviceBuffer, DevicePtr, Gpu, Grid, Kernel, Loop, Measured, Module, Stream};
 use crate::outcome::hash_words;
 use crate::{CudaError, Outcome, RunSpec, WorkloadError};
 use reference::Solution;
 use shapes::Variant;
 
 const PTX: &str = include_str!("../../kernels/scalar_readback.ptx");
+
+const KEEP_GOING_PTX: &str = include_str!("../../kernels/keep_going.ptx");
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -30,6 +32,7 @@ pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
         VariantInfo::new("graph", "batches of iterations as one graph, one copy and decision per batch"),
         VariantInfo::new("event", "as sync-pinned, but waits for an event instead of the stream"),
         VariantInfo::new("mapped-flag", "the device writes the residual to host memory, which the host polls"),
+        VariantInfo::new("device-control", "a graph with a loop: the decision stays on the device"),
         VariantInfo::new("persistent", "one cooperative kernel decides for itself, with a barrier over the grid"),
         VariantInfo::reference("none", "no read-back: the number of iterations is known beforehand"),
     ],
@@ -107,6 +110,7 @@ mod state {
 
 type Sweep = (DevicePtr<f32>, DevicePtr<f32>, DevicePtr<u32>, u32, u32, f32, u32, u32);
 type SweepAndCheck = (DevicePtr<f32>, DevicePtr<f32>, DevicePtr<u32>, u32, u32, f32, u32, DevicePtr<u64>);
+type KeepGoing = (Loop, DevicePtr<u32>, u32);
 type SolvePersistent = (DevicePtr<f32>, DevicePtr<f32>, DevicePtr<u32>, u32, u32, f32, u32, u32);
 
 /// The solver's part on the device, the same for every variant.
@@ -229,6 +233,7 @@ mod tests {
     fn the_kernels_take_what_they_are_given() {
         assert_eq!(parameters(PTX, "sweep").as_deref(), Some(Sweep::KINDS));
         assert_eq!(parameters(PTX, "sweep_and_check").as_deref(), Some(SweepAndCheck::KINDS));
+        assert_eq!(parameters(KEEP_GOING_PTX, "keep_going").as_deref(), Some(KeepGoing::KINDS));
         assert_eq!(parameters(PTX, "solve_persistent").as_deref(), Some(SolvePersistent::KINDS));
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{BATCH, Goal, LAG, Solver, THREADS};
-use crate::gpu::{DevicePtr, Event, Graph, GraphExec, Grid, PinnedBuffer, Stream};
+use super::{BATCH, Goal, ITERATIONS, KEEP_GOING_PTX, KeepGoing, LAG, Solver, THREADS, WARMUP};
+use crate::gpu::{DevicePtr, Event, Graph, GraphExec, Grid, Kernel, Module, PinnedBuffer, Stream};
 use crate::{RunSpec, WorkloadError};
 
 use cudarc::driver::sys::CUdevice_attribute::{
@@ -19,6 +19,7 @@ pub(super) enum Variant {
     Graph,
     Event,
     MappedFlag,
+    DeviceControl,
     Persistent,
     None,
 }
@@ -38,6 +39,7 @@ impl Variant {
             "graph" => Self::Graph,
             "event" => Self::Event,
             "mapped-flag" => Self::MappedFlag,
+            "device-control" => Self::DeviceControl,
             "persistent" => Self::Persistent,
             "none" => Self::None,
             _ => return None,
@@ -65,6 +67,7 @@ impl Variant {
                 let mirror = PinnedBuffer::mapped(gpu, 1)?;
                 Box::new(MappedFlag { stream: stream()?, on_device: mirror.device_ptr()?, mirror })
             }
+            Self::DeviceControl => Box::new(DeviceControl::new(solver, stream()?, spec)?),
             Self::Persistent => Box::new(Persistent::new(solver, stream()?, spec.variant())?),
             Self::None => Box::new(NoReadback { stream: stream()? }),
         })
@@ -238,6 +241,42 @@ impl Shape for MappedFlag<'_> {
             }
         }
         Err(goal.not_reached())
+    }
+}
+
+/// `device-control`. The body of the loop is one iteration and a kernel that decides whether there is another.
+struct DeviceControl<'g> {
+    stream: Stream<'g>,
+    graph: GraphExec<'g>,
+    /// What the graph runs; dropped after it.
+    _module: Module<'g>,
+}
+
+impl<'g> DeviceControl<'g> {
+    fn new(solver: &Solver<'g>, stream: Stream<'g>, spec: &RunSpec) -> Result<Self, WorkloadError> {
+        let unsupported = |reason: String| WorkloadError::Unsupported { variant: spec.variant(), reason };
+        if !solver.gpu.has_conditional_nodes() {
+            return Err(unsupported("the driver has no conditional graph nodes (they came with CUDA 12.4)".to_owned()));
+        }
+        // The longest that the loop may run is part of the graph, so it is the larger of the two solves'.
+        let give_up = spec.get_u32(&ITERATIONS).max(spec.get_u32(&WARMUP)).saturating_mul(2);
+        let module = Module::load(solver.gpu, KEEP_GOING_PTX)
+            .map_err(|error| unsupported(format!("the driver cannot compile a kernel that steers a graph: {error}")))?;
+        let keep_going: Kernel<'_, KeepGoing> = module.kernel("keep_going")?;
+        let graph = Graph::capture_loop(solver.gpu, &stream, |again| {
+            solver.launch_iteration(&stream, DevicePtr::NULL)?;
+            keep_going.launch(&stream, Grid { blocks: 1, threads: 1 }, &(again, solver.state.ptr(), give_up))
+        })?;
+        let graph = graph.instantiate()?;
+        graph.upload(&stream)?;
+        Ok(Self { stream, graph, _module: module })
+    }
+}
+
+impl Shape for DeviceControl<'_> {
+    fn solve(&mut self, _solver: &Solver<'_>, _goal: Goal) -> Result<(), WorkloadError> {
+        self.graph.launch(&self.stream)?;
+        Ok(())
     }
 }
 
