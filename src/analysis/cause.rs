@@ -44,6 +44,8 @@ macro_rules! words {
     };
 }
 
+pub(super) use words;
+
 words! {
     /// The one reason that best explains a bubble.
     Cause {

@@ -5,6 +5,7 @@
 mod bubbles;
 mod calls;
 mod cause;
+mod finding;
 mod host;
 mod intervals;
 mod launches;
@@ -25,6 +26,7 @@ mod tests;
 pub mod waits;
 
 pub use cause::{Cause, Confidence, Rule, SegmentKind};
+pub use finding::{FindingId, Severity, UnknownFinding};
 pub use options::{Constants, Options};
 pub use result::{
     Analysis, Bubble, DeviceAnalysis, Drain, HistogramBucket, IterationSource, Iterations, LaunchFigures, Partition,

@@ -1,1 +1,22 @@
-//! The JSON contract and the text report.
+//! What people and programs read: the JSON contract, the text report, the comparison and the CI gate.
+
+pub mod compare;
+pub mod contract;
+mod convert;
+mod demangle;
+#[cfg(test)]
+mod samples;
+pub mod schema;
+mod stats;
+pub mod text;
+
+pub use compare::Compare;
+pub use contract::Report;
+pub use convert::Options;
+
+use crate::trace::Ns;
+
+/// The sum, which stays at the greatest length when it would be greater: figures may come from any file.
+fn total(parts: impl IntoIterator<Item = Ns>) -> Ns {
+    Ns(parts.into_iter().fold(0i64, |sum, part| sum.saturating_add(part.0)))
+}

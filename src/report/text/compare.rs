@@ -1,0 +1,297 @@
+//! The comparison of variants.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use anstyle::Style as Paint;
+
+use super::Style;
+use super::names::harmless;
+use super::table::{Align, Cell, Table, paragraph};
+use super::units::{counted, factor, per_iteration, percent, percent_of, time};
+use super::words::because;
+use crate::analysis::Cause;
+use crate::report::compare::{Alignment, AnswersDiffer, Basis, Compare, Origin, Variant, Wall, describe};
+use crate::report::total;
+use crate::trace::Ns;
+
+/// Columns of a page that has room for the intervals.
+const WIDE: usize = 92;
+
+/// Writes `compare` for people: who is faster and by how much, the table behind it, where the bubbles come from, and
+/// what the figures are worth.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render(compare: &Compare, out: &mut impl Write, style: Style) -> io::Result<()> {
+    let out: &mut dyn Write = out;
+    if let Some(AnswersDiffer { answers }) = compare.answers_differ() {
+        let text = format!(
+            "THE VARIANTS DO NOT COMPUTE THE SAME ANSWER: {}. Their times must not be compared.",
+            describe(&answers)
+        );
+        paragraph(out, style, style.alarm(), "", &text)?;
+    } else {
+        paragraph(out, style, style.heading(), "", &verdict(compare))?;
+        let idle = idle_shares(compare);
+        if !idle.is_empty() {
+            paragraph(out, style, Paint::new(), "", &format!("The GPU idles {}.", list(&idle)))?;
+        }
+    }
+    setting(compare, out, style)?;
+    if !compare.variants.is_empty() {
+        figures(compare, out, style)?;
+        roots(compare, out, style)?;
+    }
+    worth(compare, out, style)
+}
+
+/// The answer in one sentence.
+fn verdict(compare: &Compare) -> String {
+    let Some(first) = compare.variants.first() else { return "Nothing to compare: no variant ran.".to_owned() };
+    let first = harmless(&first.variant);
+    let what = compare.workload.as_ref().map_or_else(String::new, |workload| format!("{}: ", harmless(workload)));
+    let others = compare.variants.iter().skip(1).filter_map(|variant| {
+        Some(format!("{} runs at {}", harmless(&variant.variant), factor(variant.speedup?.ratio)))
+    });
+    match others.collect::<Vec<_>>().as_slice() {
+        [] => format!("{what}only {first} has figures, and nothing to compare them with."),
+        others => format!("{what}{} the speed of {first}.", list(others)),
+    }
+}
+
+/// The share of each variant's GPU time that is idle.
+fn idle_shares(compare: &Compare) -> Vec<String> {
+    let recorded = compare.variants.iter().filter_map(|variant| Some((variant, variant.recorded.as_ref()?)));
+    recorded
+        .enumerate()
+        .map(|(index, (variant, recorded))| {
+            let share = percent_of(recorded.bubble_ns, total([recorded.busy_ns, recorded.bubble_ns]));
+            let of_what = if index == 0 { " of the time" } else { "" };
+            format!("{share}{of_what} in {}", harmless(&variant.variant))
+        })
+        .collect()
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+fn setting(compare: &Compare, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    for (facts, between) in [(&compare.options, "="), (&compare.machine, " ")] {
+        let pairs: Vec<String> = facts.iter().map(|(name, value)| format!("{name}{between}{value}")).collect();
+        if !pairs.is_empty() {
+            paragraph(out, style, style.faint(), "  ", &pairs.join(", "))?;
+        }
+    }
+    Ok(())
+}
+
+fn figures(compare: &Compare, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    style.section(out, "Per iteration")?;
+    let spread = if least_level(compare) < 0.95 { "fastest to slowest" } else { "95 % interval" };
+    let mut table = Table::new(
+        &[
+            ("variant", Align::Left),
+            ("wall time", Align::Right),
+            (spread, Align::Right),
+            ("recorded", Align::Right),
+            ("slowed", Align::Right),
+            ("busy", Align::Right),
+            ("idle", Align::Right),
+            ("waits", Align::Right),
+            ("speed-up", Align::Right),
+        ],
+        0,
+    );
+    for variant in &compare.variants {
+        let wall = variant.unprofiled.or(variant.profiled);
+        let recorded = variant.recorded.as_ref();
+        let figure = |ns: Option<Ns>| ns.map_or_else(String::new, time);
+        let speedup = variant.speedup.map(|speedup| speedup.ratio);
+        let faster = if speedup.is_some_and(|ratio| ratio > 1.005) { style.good() } else { Paint::new() };
+        table.row([
+            Cell::painted(variant.variant.as_str(), style.heading()),
+            figure(variant.unprofiled.map(|wall| wall.median_ns)).into(),
+            wall.filter(|_| style.width >= WIDE).map_or_else(String::new, interval).into(),
+            figure(variant.profiled.map(|wall| wall.median_ns)).into(),
+            variant.inflation.map_or_else(String::new, factor).into(),
+            figure(recorded.map(|recorded| recorded.busy_ns)).into(),
+            Cell::painted(figure(recorded.map(|recorded| recorded.bubble_ns)), style.costly()),
+            recorded.map_or_else(String::new, |recorded| per_iteration(recorded.sync_calls)).into(),
+            Cell::painted(speedup.map_or_else(String::new, factor), faster),
+        ]);
+    }
+    table.without_empty_columns().write(out, style, 2)?;
+    let mut legend = Vec::new();
+    if compare.variants.iter().any(|variant| variant.unprofiled.is_some()) {
+        legend.push("wall time: without any recording.");
+    }
+    if compare.variants.iter().any(|variant| variant.profiled.is_some()) {
+        legend.push("recorded: wall time while being recorded.");
+    }
+    if compare.variants.iter().any(|variant| variant.inflation.is_some()) {
+        legend.push("slowed: by recording.");
+    }
+    if compare.variants.iter().any(|variant| variant.recorded.is_some()) {
+        legend.push("busy, idle: GPU time while being recorded. waits: calls in which the host waits for the GPU.");
+    }
+    paragraph(out, style, style.faint(), "  ", &legend.join(" "))
+}
+
+/// The interval of a wall, in the unit of its upper end.
+fn interval(wall: Wall) -> String {
+    wall.interval.map_or_else(String::new, |interval| {
+        let (low, high) = (time(interval.low_ns), time(interval.high_ns));
+        match (low.split_once(' '), high.split_once(' ')) {
+            (Some((figure, unit)), Some((_, same))) if unit == same => format!("{figure} to {high}"),
+            _ => format!("{low} to {high}"),
+        }
+    })
+}
+
+/// Bubble time by root cause, a column per variant.
+fn roots(compare: &Compare, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    let recorded: Vec<(&Variant, &BTreeMap<Cause, Ns>)> = compare
+        .variants
+        .iter()
+        .filter_map(|variant| Some((variant, &variant.recorded.as_ref()?.bubble_ns_by_root)))
+        .collect();
+    let most = |cause: Cause| recorded.iter().filter_map(|(_, roots)| roots.get(&cause)).max().copied();
+    let mut causes: Vec<(Cause, Ns)> =
+        Cause::ALL.iter().filter_map(|&cause| Some((cause, most(cause).filter(|&ns| ns > Ns::ZERO)?))).collect();
+    if causes.is_empty() {
+        return Ok(());
+    }
+    causes.sort_by_key(|&(cause, most)| (std::cmp::Reverse(most), cause));
+    style.section(out, "GPU idle per iteration, by root cause")?;
+    let mut columns = vec![("", Align::Left)];
+    columns.extend(recorded.iter().map(|_| ("", Align::Right)));
+    columns.push(("", Align::Sentence));
+    let elastic = columns.len() - 1;
+    let mut table = Table::new(&columns, elastic);
+    let mut heading: Vec<Cell> = vec!["".into()];
+    heading.extend(recorded.iter().map(|(variant, _)| Cell::painted(variant.variant.as_str(), style.faint())));
+    table.row_of(heading);
+    for (cause, _) in causes {
+        let mut row: Vec<Cell> = vec![cause.as_str().into()];
+        row.extend(
+            recorded.iter().map(|(_, roots)| roots.get(&cause).map_or_else(|| "-".to_owned(), |&ns| time(ns)).into()),
+        );
+        row.push(Cell::painted(because(cause), style.faint()));
+        table.row_of(row);
+    }
+    table.write(out, style, 2)
+}
+
+/// What the figures are worth.
+fn worth(compare: &Compare, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    if compare.variants.is_empty() && compare.skipped.is_empty() {
+        return Ok(());
+    }
+    style.section(out, "What these figures are worth")?;
+    for variant in &compare.variants {
+        if let Some(recorded) = variant.recorded.as_ref().filter(|recorded| !recorded.idle_reliable) {
+            let first = format!("THE IDLE TIME OF `{}` IS NOT RELIABLE.", harmless(&variant.variant));
+            let text = std::iter::once(first.as_str()).chain(recorded.reasons.iter().map(String::as_str));
+            paragraph(out, style, style.alarm(), "  - ", &text.collect::<Vec<_>>().join(" "))?;
+        }
+    }
+    for skipped in &compare.skipped {
+        let text = format!("`{}` was left out: {}", skipped.variant, skipped.reason);
+        paragraph(out, style, style.alarm(), "  - ", &text)?;
+    }
+    let notes = if compare.variants.is_empty() { compare.warnings.clone() } else { notes(compare) };
+    for note in notes {
+        paragraph(out, style, Paint::new(), "  - ", &note)?;
+    }
+    Ok(())
+}
+
+fn notes(compare: &Compare) -> Vec<String> {
+    let mut notes = Vec::new();
+    match compare.answers_agree {
+        Some(true) => {
+            let answer = compare.variants.first().and_then(|variant| variant.answers.first());
+            let answer = answer.map_or_else(String::new, |answer| format!(": {answer}"));
+            notes.push(format!("All variants computed the same answer{answer}."));
+        }
+        Some(false) => {}
+        None => notes.push("That the variants compute the same answer was not checked.".to_owned()),
+    }
+    match compare.from {
+        Origin::Live => notes.push(repetitions(compare)),
+        Origin::Traces => notes.push(format!(
+            "Read from trace files: the wall times were taken while recording, which adds a microsecond or two to each \
+             launch. Iterations are told apart by {}.",
+            match &compare.aligned_by {
+                Alignment::Workload => "the workload's own count".to_owned(),
+                Alignment::LaunchSequence => "the launch sequence that repeats".to_owned(),
+                Alignment::Range { name } => format!("the range `{name}` that repeats"),
+            }
+        )),
+    }
+    let level = least_level(compare);
+    if level < 0.95 {
+        notes.push(format!(
+            "With so few repetitions, the range from the fastest to the slowest holds the true median with only {}.",
+            percent(level)
+        ));
+    }
+    let unsure: Vec<String> = compare
+        .variants
+        .iter()
+        .filter(|variant| {
+            variant
+                .speedup
+                .and_then(|speedup| speedup.low.zip(speedup.high))
+                .is_some_and(|(low, high)| low <= 1.0 && high >= 1.0)
+        })
+        .map(|variant| format!("`{}`", variant.variant))
+        .collect();
+    if !unsure.is_empty() {
+        let is = if unsure.len() == 1 { "is" } else { "are" };
+        notes.push(format!("{} {is} too close to the first variant to say which is faster.", list(&unsure)));
+    }
+    if compare
+        .variants
+        .iter()
+        .skip(1)
+        .filter_map(|variant| variant.speedup)
+        .any(|speedup| speedup.basis == Basis::Profiled)
+        && compare.from == Origin::Live
+    {
+        notes.push("Some speed-ups compare recorded walls, as runs without recording are missing.".to_owned());
+    }
+    notes.extend(compare.warnings.iter().cloned());
+    notes
+}
+
+/// How sure the least sure interval is.
+fn least_level(compare: &Compare) -> f64 {
+    let level = |variant: &Variant| Some(variant.unprofiled.or(variant.profiled)?.interval?.level);
+    compare.variants.iter().filter_map(level).fold(1.0, f64::min)
+}
+
+/// How the runs were made.
+fn repetitions(compare: &Compare) -> String {
+    let most = |wall: fn(&Variant) -> Option<Wall>| {
+        compare.variants.iter().filter_map(wall).map(|wall| wall.repetitions).max().unwrap_or(0)
+    };
+    let (without, with) = (most(|variant| variant.unprofiled), most(|variant| variant.profiled));
+    let runs = match (without, with) {
+        (without, 0) => format!("{} without recording", counted(without, "run", "runs")),
+        (0, with) => counted(with, "recorded run", "recorded runs"),
+        (without, with) => format!("{} without recording and {with} with, in turn", counted(without, "run", "runs")),
+    };
+    let iterations = compare.variants.first().map_or(0, |variant| variant.iterations);
+    format!(
+        "Medians over {runs}, each in a process of its own: {} after warm-up.",
+        counted(iterations, "measured iteration", "measured iterations"),
+    )
+}

@@ -1,0 +1,157 @@
+//! Aligned tables and wrapped paragraphs, with colour where it is wanted.
+
+use std::io::{self, Write};
+
+use anstyle::Style as Paint;
+use unicode_width::UnicodeWidthStr;
+
+use super::Style;
+use super::names::{cut, elide, harmless};
+
+/// How a column is aligned.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Align {
+    /// Names: left, and too long ones lose their middle.
+    Left,
+    /// Sentences: left, and too long ones lose their end.
+    Sentence,
+    /// Figures.
+    Right,
+}
+
+/// One cell of a table.
+#[derive(Clone, Default)]
+pub(super) struct Cell {
+    text: String,
+    paint: Paint,
+}
+
+impl Cell {
+    pub(super) fn painted(text: impl Into<String>, paint: Paint) -> Self {
+        Self { text: harmless(text.into().trim()), paint }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::painted(text, Paint::new())
+    }
+}
+
+/// A table. Columns are as wide as their widest cell; where that is wider than the page, the one elastic column gives.
+pub(super) struct Table {
+    columns: Vec<(&'static str, Align)>,
+    elastic: usize,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// Columns between two columns of a table.
+const GAP: usize = 2;
+/// The elastic column is never narrower than this.
+const NARROWEST: usize = 16;
+
+impl Table {
+    /// A table with these columns, of which `elastic` is made narrower when the page is.
+    pub(super) fn new(columns: &[(&'static str, Align)], elastic: usize) -> Self {
+        Self { columns: columns.to_vec(), elastic, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub(super) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+        self.rows.push(cells.into());
+    }
+
+    /// Adds a row of any length.
+    pub(super) fn row_of(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
+    }
+
+    /// Leaves out columns in which no row has anything.
+    pub(super) fn without_empty_columns(mut self) -> Self {
+        for column in (0..self.columns.len()).rev() {
+            let empty = |row: &Vec<Cell>| row.get(column).is_none_or(|cell| cell.text.is_empty());
+            if self.rows.iter().all(empty) {
+                self.columns.remove(column);
+                self.elastic -= usize::from(column < self.elastic);
+                for row in self.rows.iter_mut().filter(|row| column < row.len()) {
+                    row.remove(column);
+                }
+            }
+        }
+        self
+    }
+
+    /// Writes the table, indented. Without headings the first line is a row.
+    pub(super) fn write(&self, out: &mut dyn Write, style: Style, indent: usize) -> io::Result<()> {
+        let mut widths: Vec<usize> = self.columns.iter().map(|(heading, _)| heading.width()).collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.text.width());
+            }
+        }
+        let total = indent + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        if let (Some(over), Some(elastic)) = (total.checked_sub(style.width), widths.get_mut(self.elastic)) {
+            *elastic = elastic.saturating_sub(over).max(NARROWEST.min(*elastic));
+        }
+        if self.columns.iter().any(|(heading, _)| !heading.is_empty()) {
+            let headings: Vec<Cell> =
+                self.columns.iter().map(|(heading, _)| Cell::painted(*heading, style.faint())).collect();
+            self.write_row(out, style, indent, &widths, &headings)?;
+        }
+        for row in &self.rows {
+            self.write_row(out, style, indent, &widths, row)?;
+        }
+        Ok(())
+    }
+
+    fn write_row(
+        &self,
+        out: &mut dyn Write,
+        style: Style,
+        indent: usize,
+        widths: &[usize],
+        row: &[Cell],
+    ) -> io::Result<()> {
+        // Blanks are held back until something follows them, so that no line ends in one.
+        let mut blanks = indent;
+        for ((cell, &width), (_, align)) in row.iter().zip(widths).zip(&self.columns) {
+            let text = if *align == Align::Sentence { cut(&cell.text, width) } else { elide(&cell.text, width) };
+            let padding = width - text.width();
+            let (before, after) = if *align == Align::Right { (padding, 0) } else { (0, padding) };
+            if !text.is_empty() {
+                write!(out, "{:1$}", "", blanks + before)?;
+                style.paint(out, cell.paint, &text)?;
+                blanks = 0;
+            } else {
+                blanks += before;
+            }
+            blanks += after + GAP;
+        }
+        writeln!(out)
+    }
+}
+
+/// Writes a paragraph in lines that fit the page: the first begins with `first`, the others are indented as far.
+pub(super) fn paragraph(out: &mut dyn Write, style: Style, paint: Paint, first: &str, text: &str) -> io::Result<()> {
+    let indent = first.width();
+    let room = style.width.saturating_sub(indent).max(20);
+    let mut line = String::new();
+    let mut lead = first.to_owned();
+    for word in text.split_whitespace() {
+        let word = harmless(word);
+        if !line.is_empty() && line.width() + 1 + word.width() > room {
+            write!(out, "{lead}")?;
+            style.paint(out, paint, &line)?;
+            writeln!(out)?;
+            lead = " ".repeat(indent);
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&word);
+    }
+    write!(out, "{}", if line.is_empty() { lead.trim_end() } else { &lead })?;
+    style.paint(out, paint, &line)?;
+    writeln!(out)
+}

@@ -1,0 +1,72 @@
+//! What people read, kept as snapshots.
+
+use super::{Style, render, render_compare};
+use crate::report::compare::Compare;
+use crate::report::contract::Report;
+use crate::report::samples;
+use unicode_width::UnicodeWidthStr;
+
+fn text(report: &Report, style: Style) -> String {
+    let mut out = Vec::new();
+    render(report, &mut out, style).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn compare_text(compare: &Compare, style: Style) -> String {
+    let mut out = Vec::new();
+    render_compare(compare, &mut out, style).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Every sample with its name, in a style.
+fn every(style: Style) -> Vec<(&'static str, String)> {
+    vec![
+        ("clean", text(&samples::clean(), style)),
+        ("sync_bound", text(&samples::sync_bound(), style)),
+        ("unreliable", text(&samples::unreliable(), style)),
+        ("many_devices", text(&samples::many_devices(), style)),
+        ("not_captured", text(&samples::not_captured(), style)),
+        ("empty", text(&Report::default(), style)),
+        ("compared", compare_text(&samples::compared(), style)),
+        ("compared_traces", compare_text(&samples::compared_traces(), style)),
+        ("compared_nothing", compare_text(&Compare::default(), style)),
+    ]
+}
+
+#[test]
+fn texts() {
+    for (name, text) in every(Style::PLAIN) {
+        insta::assert_snapshot!(name, text);
+    }
+}
+
+#[test]
+fn answers_that_differ_are_loud() {
+    let runs = [samples::run("sync", 10, 1, None), {
+        let mut other = samples::run("async", 5, 1, None);
+        other.answer = Some("0x00000000".to_owned());
+        other
+    }];
+    let compare = Compare::new(Default::default(), &runs).unwrap();
+    insta::assert_snapshot!("answers_differ", compare_text(&compare, Style::PLAIN));
+}
+
+#[test]
+fn lines_fit_the_page_and_end_in_no_blank() {
+    for width in [80, 100, 140] {
+        for (name, text) in every(Style { width, ..Style::PLAIN }) {
+            for line in text.lines() {
+                assert!(line.width() <= width, "{name} at {width}: {line}");
+                assert!(!line.ends_with(' '), "{name} at {width}: {line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn colour_changes_nothing_else() {
+    let coloured = every(Style::default());
+    assert!(coloured.iter().any(|(_, text)| text.contains('\u{1b}')));
+    let stripped = coloured.into_iter().map(|(name, text)| (name, anstream::adapter::strip_str(&text).to_string()));
+    assert_eq!(stripped.collect::<Vec<_>>(), every(Style::PLAIN));
+}

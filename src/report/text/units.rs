@@ -1,0 +1,201 @@
+//! Figures as people read them. The exact integers are in the JSON.
+
+use crate::trace::Ns;
+
+/// A length of time with three significant digits: `850 ns`, `8.60 µs`, `412 µs`, `1.23 ms`, `12.3 s`.
+pub(super) fn time(ns: Ns) -> String {
+    let sign = if ns.0 < 0 { "-" } else { "" };
+    let ns = ns.0.unsigned_abs();
+    if ns < 1_000 {
+        return format!("{sign}{ns} ns");
+    }
+    for (unit, size) in [("µs", 1_000u64), ("ms", 1_000_000), ("s", 1_000_000_000)] {
+        for (digits, step) in [(2, size / 100), (1, size / 10), (0, size)] {
+            let steps = ns.saturating_add(step / 2) / step;
+            if steps < 1_000 {
+                let scale = 10u64.pow(digits);
+                return match digits {
+                    0 => format!("{sign}{steps} {unit}"),
+                    digits => {
+                        format!("{sign}{}.{:0width$} {unit}", steps / scale, steps % scale, width = digits as usize)
+                    }
+                };
+            }
+        }
+    }
+    format!("{sign}{} s", count(ns.saturating_add(500_000_000) / 1_000_000_000))
+}
+
+/// A moment, exact to the microsecond so that it can be found: `35.139 ms`, `12.345678 s`.
+pub(super) fn moment(ns: Ns) -> String {
+    let sign = if ns.0 < 0 { "-" } else { "" };
+    let us = ns.0.unsigned_abs() / 1_000;
+    if us < 1_000_000 {
+        format!("{sign}{}.{:03} ms", us / 1_000, us % 1_000)
+    } else {
+        format!("{sign}{}.{:06} s", count(us / 1_000_000), us % 1_000_000)
+    }
+}
+
+/// A number with its thousands set apart: `1,234,567`.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number with the word for what it counts: `1 bubble`, `2 bubbles`, `no bubbles`.
+pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
+    match number {
+        0 => format!("no {many}"),
+        1 => format!("1 {one}"),
+        number => format!("{} {many}", count(number)),
+    }
+}
+
+/// A share: `41.3 %`. What is neither nothing nor all is never shown as such.
+pub(super) fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    if !percent.is_finite() {
+        "-".to_owned()
+    } else if percent == 0.0 {
+        "0 %".to_owned()
+    } else if percent == 100.0 {
+        "100 %".to_owned()
+    } else if percent > 0.0 && percent < 0.05 {
+        "<0.1 %".to_owned()
+    } else if (99.95..100.0).contains(&percent) {
+        ">99.9 %".to_owned()
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+/// A share of a length of time.
+pub(super) fn percent_of(part: Ns, whole: Ns) -> String {
+    percent(fraction(part, whole))
+}
+
+/// A part of a whole, 0 of nothing.
+pub(super) fn fraction(part: Ns, whole: Ns) -> f64 {
+    if whole.0 > 0 { part.0 as f64 / whole.0 as f64 } else { 0.0 }
+}
+
+/// A factor with three significant digits: `1.00×`, `12.3×`, `145×`.
+pub(super) fn factor(ratio: f64) -> String {
+    if !ratio.is_finite() {
+        "-".to_owned()
+    } else if ratio < 9.995 {
+        format!("{ratio:.2}×")
+    } else if ratio < 99.95 {
+        format!("{ratio:.1}×")
+    } else {
+        format!("{ratio:.0}×")
+    }
+}
+
+/// A number per iteration: whole when it is, else with as many digits as tell something.
+pub(super) fn per_iteration(number: f64) -> String {
+    if !number.is_finite() {
+        "-".to_owned()
+    } else if (number - number.round()).abs() < 0.005 && (number == 0.0 || number >= 0.5) {
+        count(number.round() as u64)
+    } else if number < 0.01 {
+        "<0.01".to_owned()
+    } else {
+        format!("{number:.2}")
+    }
+}
+
+/// A bar of `width` cells, filled to `fraction` in eighths.
+pub(super) fn bar(fraction: f64, width: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (fraction.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    let mut text = "█".repeat(eighths / 8);
+    text.push_str(EIGHTHS[eighths % 8]);
+    if text.is_empty() && fraction > 0.0 {
+        text.push('▏');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_three_digits_across_every_edge() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 µs"),
+            (9_994, "9.99 µs"),
+            (9_995, "10.0 µs"),
+            (99_949, "99.9 µs"),
+            (99_950, "100 µs"),
+            (999_499, "999 µs"),
+            (999_500, "1.00 ms"),
+            (1_234_567, "1.23 ms"),
+            (59_999_999_999, "60.0 s"),
+            (999_499_999_999, "999 s"),
+            (1_234_567_890_123, "1,235 s"),
+            (-8_600, "-8.60 µs"),
+        ] {
+            assert_eq!(time(Ns(ns)), text, "{ns}");
+        }
+        assert_eq!(time(Ns::MIN), "-9,223,372,037 s");
+    }
+
+    #[test]
+    fn moments_can_be_found() {
+        assert_eq!(moment(Ns(0)), "0.000 ms");
+        assert_eq!(moment(Ns(35_139_999)), "35.139 ms");
+        assert_eq!(moment(Ns(12_345_678_901)), "12.345678 s");
+        assert_eq!(moment(Ns(-1_000)), "-0.001 ms");
+    }
+
+    #[test]
+    fn counts_and_their_words() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(counted(0, "bubble", "bubbles"), "no bubbles");
+        assert_eq!(counted(1, "bubble", "bubbles"), "1 bubble");
+        assert_eq!(counted(2_000, "bubble", "bubbles"), "2,000 bubbles");
+    }
+
+    #[test]
+    fn shares_never_round_to_nothing_or_all() {
+        for (fraction, text) in
+            [(0.0, "0 %"), (0.0001, "<0.1 %"), (0.413, "41.3 %"), (0.99999, ">99.9 %"), (1.0, "100 %"), (f64::NAN, "-")]
+        {
+            assert_eq!(percent(fraction), text);
+        }
+        assert_eq!(percent_of(Ns(1), Ns(0)), "0 %");
+    }
+
+    #[test]
+    fn factors_and_rates() {
+        assert_eq!(factor(1.0), "1.00×");
+        assert_eq!(factor(9.996), "10.0×");
+        assert_eq!(factor(145.2), "145×");
+        assert_eq!(per_iteration(2.0), "2");
+        assert_eq!(per_iteration(0.126), "0.13");
+        assert_eq!(per_iteration(0.001), "<0.01");
+        assert_eq!(per_iteration(0.0), "0");
+    }
+
+    #[test]
+    fn bars_show_every_part_that_is_there() {
+        assert_eq!(bar(0.0, 8), "");
+        assert_eq!(bar(0.0001, 8), "▏");
+        assert_eq!(bar(0.5, 8), "████");
+        assert_eq!(bar(2.0, 4), "████");
+    }
+}
