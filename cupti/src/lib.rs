@@ -1,6 +1,10 @@
 //! CUPTI recorder and decoder.
 
+#[expect(unsafe_code, reason = "is called by a C library and owns its buffers")]
 pub mod collector;
+#[expect(unsafe_code, reason = "loads and calls C libraries")]
+pub mod loader;
 pub mod spool;
 
 pub use collector::{Config, Recorder, RecorderError, Summary};
+pub use cupti_sys::LoadError;

@@ -1,28 +1,61 @@
 //! The recorder: takes CUPTI's activity buffers and appends them to a spool while the program runs.
+//!
+//! The program's threads pay for what CUPTI does, for one pop from a pool when a buffer is full, and for nothing else.
+//! One thread of ours fetches complete buffers and reads the clocks, another writes the spool. `cuptiFinalize` is never
+//! called: it is unsafe while a program uses CUDA.
 
+mod clock;
 mod config;
+mod kinds;
+mod machine;
+mod pool;
+mod setup;
+mod shared;
+mod spooler;
+mod strides;
+mod texts;
 
 pub use config::Config;
 
-use crate::spool::Drops;
-use std::path::Path;
+use crate::loader::{Cupti, Driver, DriverError, LoaderError};
+use crate::spool::{Drops, Header, Writer};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use setup::Setup;
+use shared::{Message, SHARED, Shared};
+use spooler::Spooler;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-/// A recording in progress. At most one in the life of a process.
+/// How long stopping waits for the writer: a disk may be slow, but a process must end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`: also buffers with records of work that still runs.
+const FLUSH_FORCED: u32 = 1;
+
+/// A recording in progress. At most one in the life of a process. If it is not stopped, it is ended when the process
+/// exits; when the process is killed, the spool holds what had been fetched.
 #[derive(Debug)]
 pub struct Recorder {
-    _private: (),
+    shared: &'static Shared,
 }
 
 /// What a recording came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
     /// Buffers in the spool.
     pub buffers: u64,
     /// Bytes of records in them.
     pub bytes: u64,
-    /// Records in them; those behind an unreadable one are not counted.
+    /// Records in them, as far as they can be told apart.
     pub records: u64,
+    /// Bytes behind a record that was not finished when CUPTI had to give its buffer back. They are in the spool too.
+    pub unread_bytes: u64,
     /// What was lost.
     pub drops: Drops,
     /// Buffers that CUPTI has not given back.
@@ -35,31 +68,233 @@ pub struct Summary {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecorderError {
-    /// Not built yet.
-    #[error("recording is not available")]
-    Unavailable,
+    /// There is no driver or no GPU.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// There is no libcupti that works.
+    #[error(transparent)]
+    Loader(#[from] LoaderError),
+    /// Another tool has CUPTI in this process.
+    #[error("another tool records this process already: {}; stop it, or record without it", .holder.as_deref().unwrap_or("its name is not known"))]
+    Busy {
+        /// What the other calls itself, where CUPTI tells (CUDA 13.0 and later).
+        holder: Option<String>,
+    },
+    /// CUPTI refuses.
+    #[error("CUPTI refuses: {call} gives {name} ({result})")]
+    Cupti {
+        /// What was called.
+        call: String,
+        /// `CUptiResult`.
+        result: u32,
+        /// Its name.
+        name: String,
+    },
+    /// The spool cannot be created.
+    #[error("cannot write the spool {path}")]
+    Spool {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A thread cannot be started.
+    #[error("cannot start a thread of the recorder")]
+    Thread(#[source] std::io::Error),
+    /// This process has been recorded before.
+    #[error("this process is or has been recorded already; a process can be recorded once")]
+    AlreadyStarted,
+    /// The recording has been ended.
+    #[error("the recording has ended already")]
+    AlreadyStopped,
+    /// This is a forked child of the recorded process.
+    #[error("this is a forked child of the recorded process: the recording belongs to the parent")]
+    Forked,
+    /// The thread that writes the spool does not answer.
+    #[error("the spool was not ended: its writer does not answer")]
+    WriterLost,
+}
+
+/// Set while a recording is started and for good when one has been.
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// What stops the thread that flushes; taken by whoever ends the recording.
+static FLUSHER: Mutex<Option<Flusher>> = Mutex::new(None);
+
+#[derive(Debug)]
+struct Flusher {
+    stop: Sender<()>,
+    stopped: Receiver<()>,
 }
 
 impl Recorder {
-    /// Starts recording this process into a new spool at `spool`. Call it before the first use of CUDA in the process.
+    /// Starts recording this process into a new spool at `spool`. Call it before the first use of CUDA in the process:
+    /// kernels that are loaded later are cheaper to record, and what came before is not seen.
     ///
     /// # Errors
-    /// When there is no NVIDIA driver or no CUPTI, when CUPTI refuses, or when the spool cannot be created.
+    /// When there is no NVIDIA driver or no CUPTI, when CUPTI refuses, or when the spool cannot be created. The process
+    /// can go on unrecorded.
     pub fn start(config: &Config, spool: &Path) -> Result<Self, RecorderError> {
-        let _ = (config, spool);
-        Err(RecorderError::Unavailable)
+        Self::start_with(Driver::probe()?, config, spool)
     }
 
-    /// Adds a note to the spool: a key and a JSON text.
-    pub fn note(&self, key: &str, json: &str) {
-        let _ = (key, json);
-    }
-
-    /// Fetches all records, also of work that is still running, and ends the spool.
+    /// [`Self::start`] with a driver that was found otherwise.
     ///
     /// # Errors
-    /// When called in a forked child.
-    pub fn stop(self) -> Result<Summary, RecorderError> {
-        Err(RecorderError::Unavailable)
+    /// As for [`Self::start`].
+    pub fn start_with(driver: Driver, config: &Config, spool: &Path) -> Result<Self, RecorderError> {
+        if shared::is_forked() {
+            return Err(RecorderError::Forked);
+        }
+        if STARTED.swap(true, Ordering::AcqRel) {
+            return Err(RecorderError::AlreadyStarted);
+        }
+        let started = start(driver, config, spool);
+        // Once CUPTI knows our callbacks there is no second try.
+        if started.is_err() && SHARED.get().is_none() {
+            STARTED.store(false, Ordering::Release);
+        }
+        started
     }
+
+    /// Adds a note to the spool: a key and a JSON text. Notes stand in the order of the calls.
+    pub fn note(&self, key: &str, json: &str) {
+        if !shared::is_forked() {
+            let _ = self.shared.messages.send(Message::Note { key: key.to_owned(), json: json.to_owned() });
+        }
+    }
+
+    /// Fetches all records, also of work that still runs, and ends the spool. Wait for the work first, or its records
+    /// have no end.
+    ///
+    /// # Errors
+    /// In a forked child, or when the writer does not answer.
+    pub fn stop(self) -> Result<Summary, RecorderError> {
+        finish(self.shared)
+    }
+}
+
+fn start(driver: Driver, config: &Config, path: &Path) -> Result<Recorder, RecorderError> {
+    let spool_error = |source| RecorderError::Spool { path: path.to_owned(), source };
+    let cupti = Cupti::load(&driver, config.cupti.as_deref())?;
+    let setup = Setup::subscribe(&cupti)?;
+    let file = match File::create(path) {
+        Ok(file) => file,
+        Err(error) => {
+            setup.give_up(&cupti.api);
+            return Err(spool_error(error));
+        }
+    };
+    let attributes = setup::attributes(&cupti, config);
+
+    let pool = pool::Pool::new(config.buffer_bytes, config.memory_limit);
+    pool.prepare(config.buffers);
+    let (messages, inbox) = unbounded();
+    let Cupti { api, version, .. } = cupti;
+    let shared = Shared::new(api, pool, messages, file.as_raw_fd());
+    if SHARED.set(shared).is_err() {
+        return Err(RecorderError::AlreadyStarted);
+    }
+    let shared = SHARED.get().ok_or(RecorderError::AlreadyStarted)?;
+
+    let enabled = match setup::enable(&shared.api, version, config) {
+        Ok(enabled) => enabled,
+        Err(error) => {
+            shared.set_stopped();
+            setup.give_up(&shared.api);
+            let _ = std::fs::remove_file(path);
+            return Err(error);
+        }
+    };
+    let sizes = setup::sizes(&shared.api, version, &enabled.kinds);
+    let header = Header {
+        recorder: concat!("bubblescope ", env!("CARGO_PKG_VERSION")).to_owned(),
+        cupti_version: version,
+        cupti_path: shared.api.path().display().to_string(),
+        driver_version: driver.version(),
+        pid: std::process::id(),
+        exe: machine::exe(),
+        command_line: machine::command_line(),
+        start_realtime_ns: clock::now(libc::CLOCK_REALTIME),
+        kinds: enabled.kinds.clone(),
+        graphs: config.graphs,
+        sizes: sizes.clone(),
+        machine: machine::machine(),
+    };
+    let out = Writer::new(file, &header).map_err(spool_error)?;
+    let note = serde_json::json!({
+        "config": config, "attributes": attributes, "refused": enabled.refused, "left_out": enabled.left_out,
+    });
+    let _ = shared.messages.send(Message::Note { key: "recorder".to_owned(), json: note.to_string() });
+    let _ = shared.messages.send(Message::Tick(clock::anchor(&shared.api)));
+
+    let spooler = Spooler::new(shared, out, &sizes, config.buffers.div_ceil(2));
+    spawn("bubbles-spool", move || spooler.run(&inbox))?;
+    let (stop, stop_inbox) = bounded(1);
+    let (stopped_sender, stopped) = bounded(1);
+    let interval = config.flush_interval.max(Duration::from_millis(1));
+    spawn("bubbles-flush", move || {
+        flush(shared, interval, &stop_inbox);
+        let _ = stopped_sender.send(());
+    })?;
+    *FLUSHER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Flusher { stop, stopped });
+
+    // SAFETY: the handlers are functions of this library, which is never unloaded, and may run at any time.
+    unsafe {
+        libc::pthread_atfork(None, None, Some(shared::in_forked_child));
+        libc::atexit(at_exit);
+    }
+    Ok(Recorder { shared })
+}
+
+/// Fetches complete buffers and reads the clocks, until told to stop.
+fn flush(shared: &Shared, interval: Duration, stop: &Receiver<()>) {
+    while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        // Before CUPTI has asked for a buffer there is nothing to fetch.
+        if shared.outstanding() > 0 {
+            // SAFETY: an `Api` in use means that a driver is there; this is no thread of CUPTI.
+            unsafe { (shared.api.activity_flush_all)(0) };
+        }
+        let _ = shared.messages.send(Message::Tick(clock::anchor(&shared.api)));
+    }
+}
+
+extern "C" fn at_exit() {
+    let _ = catch_unwind(|| SHARED.get().map(finish));
+}
+
+/// Ends the recording, once.
+fn finish(shared: &'static Shared) -> Result<Summary, RecorderError> {
+    if shared::is_forked() {
+        return Err(RecorderError::Forked);
+    }
+    let flusher = FLUSHER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(flusher) = flusher else { return Err(RecorderError::AlreadyStopped) };
+    let _ = flusher.stop.send(());
+    let _ = flusher.stopped.recv_timeout(PATIENCE);
+    // SAFETY: an `Api` in use means that a driver is there; this is no thread of CUPTI.
+    unsafe { (shared.api.activity_flush_all)(FLUSH_FORCED) };
+    shared.set_stopped();
+    let _ = shared.messages.send(Message::Tick(clock::anchor(&shared.api)));
+    let (answer, summary) = bounded(1);
+    shared.messages.send(Message::Stop { answer }).map_err(|_| RecorderError::WriterLost)?;
+    summary.recv_timeout(PATIENCE).map_err(|_| RecorderError::WriterLost)
+}
+
+/// Starts a thread which takes no signals: those are for the program's own threads.
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), RecorderError> {
+    let mut all = std::mem::MaybeUninit::uninit();
+    let mut before = std::mem::MaybeUninit::uninit();
+    // SAFETY: both sets are written before they are read; a new thread inherits the mask of the one that starts it.
+    let thread = unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let _ = catch_unwind(std::panic::AssertUnwindSafe(body));
+        });
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+        thread
+    };
+    thread.map(drop).map_err(RecorderError::Thread)
 }

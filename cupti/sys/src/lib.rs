@@ -1,5 +1,7 @@
-//! CUPTI's C interface: generated constants and types.
+//! CUPTI's C interface: generated constants and types, and the functions of a loaded library.
 
+#[expect(unsafe_code, reason = "looks functions of a C library up and calls them")]
+pub mod api;
 #[expect(
     missing_docs,
     non_camel_case_types,
@@ -8,6 +10,8 @@
     reason = "generated: the names are CUPTI's, and their meaning stands in its headers"
 )]
 pub mod bindings;
+
+pub use api::{Api, LoadError};
 
 #[cfg(all(test, target_pointer_width = "64"))]
 mod layout;

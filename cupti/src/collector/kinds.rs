@@ -1,0 +1,179 @@
+//! What is switched on, by what the loaded version offers.
+
+use super::Config;
+use crate::spool::Graphs;
+
+/// `cuptiGetVersion` of CUDA releases which changed what can be asked for (from 13.0 on: `10000 * major + 100 * minor`).
+pub(super) mod version {
+    pub(in crate::collector) const CUDA_12_8: u32 = 26;
+    pub(in crate::collector) const CUDA_12_9: u32 = 27;
+    pub(in crate::collector) const CUDA_13_1: u32 = 130_100;
+    pub(in crate::collector) const CUDA_13_2: u32 = 130_200;
+}
+
+/// `CUpti_ActivityKind`.
+pub(super) mod kind {
+    pub(in crate::collector) const MEMCPY: u32 = 1;
+    pub(in crate::collector) const MEMSET: u32 = 2;
+    pub(in crate::collector) const KERNEL: u32 = 3;
+    pub(in crate::collector) const DRIVER: u32 = 4;
+    pub(in crate::collector) const RUNTIME: u32 = 5;
+    pub(in crate::collector) const DEVICE: u32 = 8;
+    pub(in crate::collector) const CONTEXT: u32 = 9;
+    pub(in crate::collector) const CONCURRENT_KERNEL: u32 = 10;
+    pub(in crate::collector) const NAME: u32 = 11;
+    pub(in crate::collector) const MARKER: u32 = 12;
+    pub(in crate::collector) const MARKER_DATA: u32 = 13;
+    pub(in crate::collector) const OVERHEAD: u32 = 17;
+    pub(in crate::collector) const CUDA_EVENT: u32 = 36;
+    pub(in crate::collector) const STREAM: u32 = 37;
+    pub(in crate::collector) const SYNCHRONIZATION: u32 = 38;
+    pub(in crate::collector) const INTERNAL_LAUNCH_API: u32 = 48;
+    pub(in crate::collector) const MEMORY2: u32 = 49;
+    pub(in crate::collector) const MEMORY_POOL: u32 = 50;
+    pub(in crate::collector) const GRAPH_TRACE: u32 = 51;
+    pub(in crate::collector) const JIT: u32 = 52;
+    pub(in crate::collector) const GRAPH_HOST_NODE: u32 = 56;
+    pub(in crate::collector) const HOST_LAUNCH: u32 = 58;
+    pub(in crate::collector) const GREEN_CONTEXT: u32 = 59;
+}
+
+/// Whether a recording makes sense without a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Without it recording is refused.
+    Must,
+    /// Without it the recording says less.
+    May,
+}
+
+/// The kinds to switch on, in this order.
+pub(super) fn wanted(config: &Config, version: u32) -> Vec<(u32, Need)> {
+    use Need::{May, Must};
+    let mut kinds = vec![
+        (kind::CONCURRENT_KERNEL, Must),
+        (kind::MEMCPY, Must),
+        (kind::MEMSET, Must),
+        (kind::RUNTIME, Must),
+        (kind::DRIVER, Must),
+        (kind::SYNCHRONIZATION, Must),
+        (kind::OVERHEAD, May),
+        (kind::DEVICE, May),
+        (kind::CONTEXT, May),
+        (kind::STREAM, May),
+        (kind::INTERNAL_LAUNCH_API, May),
+        (kind::JIT, May),
+    ];
+    if config.graphs == Graphs::Graph {
+        kinds.push((kind::GRAPH_TRACE, Must));
+    }
+    if version >= version::CUDA_13_1 {
+        kinds.extend([(kind::HOST_LAUNCH, May), (kind::GRAPH_HOST_NODE, May)]);
+    }
+    if version >= version::CUDA_13_2 {
+        kinds.push((kind::GREEN_CONTEXT, May));
+    }
+    if config.events && version >= version::CUDA_12_9 {
+        kinds.push((kind::CUDA_EVENT, May));
+    }
+    if config.nvtx {
+        // MARKER has to come before MARKER_DATA.
+        kinds.extend([(kind::MARKER, Must), (kind::MARKER_DATA, May), (kind::NAME, May)]);
+    }
+    if config.memory {
+        kinds.extend([(kind::MEMORY2, Must), (kind::MEMORY_POOL, May)]);
+    }
+    kinds
+}
+
+/// Calls that only ask for a state, take no time worth knowing and come in great numbers. `cuKernelGetName` is CUPTI's
+/// own, once for each launch. Calls that launch, copy, wait, allocate, load or poll are never among them: each may be
+/// the cause of idle time.
+const NOISE: [&str; 18] = [
+    "cudaGetDevice",
+    "cudaSetDevice",
+    "cudaGetLastError",
+    "cudaPeekAtLastError",
+    "cudaStreamIsCapturing",
+    "cudaStreamGetCaptureInfo",
+    "cudaDeviceGetAttribute",
+    "cudaFuncGetAttributes",
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    "cuCtxGetCurrent",
+    "cuCtxGetDevice",
+    "cuDevicePrimaryCtxGetState",
+    "cuKernelGetAttribute",
+    "cuKernelGetName",
+    "cuFuncGetAttribute",
+    "cuPointerGetAttribute",
+    "cuPointerGetAttributes",
+];
+
+/// Whether a call of this name, with its version suffix, is left out by default.
+pub(super) fn is_noise(name: &str) -> bool {
+    NOISE.contains(&without_suffix(name))
+}
+
+/// `cudaGetDevice` of `cudaGetDevice_v3020`, `cuCtxGetCurrent` of `cuCtxGetCurrent`, `cudaMemset` of
+/// `cudaMemset_ptds_v7000`.
+fn without_suffix(name: &str) -> &str {
+    let mut name = name;
+    loop {
+        let Some((start, suffix)) = name.rsplit_once('_') else { return name };
+        let version = suffix
+            .strip_prefix('v')
+            .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
+        if !version && suffix != "ptsz" && suffix != "ptds" {
+            return name;
+        }
+        name = start;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enabled(config: &Config, version: u32) -> Vec<u32> {
+        wanted(config, version).into_iter().map(|(kind, _)| kind).collect()
+    }
+
+    #[test]
+    fn kinds_follow_the_version() {
+        let config = Config { events: true, ..Config::default() };
+        assert!(!enabled(&config, 26).contains(&kind::CUDA_EVENT), "not to be had by itself before 12.9");
+        assert!(enabled(&config, 27).contains(&kind::CUDA_EVENT));
+        assert!(!enabled(&config, 130_001).contains(&kind::HOST_LAUNCH));
+        assert!(enabled(&config, 130_101).contains(&kind::HOST_LAUNCH));
+        assert!(!enabled(&config, 130_101).contains(&kind::GREEN_CONTEXT));
+        assert!(enabled(&config, 130_202).contains(&kind::GREEN_CONTEXT));
+    }
+
+    #[test]
+    fn marker_comes_before_its_data() {
+        let kinds = enabled(&Config { nvtx: true, ..Config::default() }, 27);
+        let at = |wanted| kinds.iter().position(|&kind| kind == wanted);
+        assert!(at(kind::MARKER) < at(kind::MARKER_DATA));
+    }
+
+    #[test]
+    fn what_may_cause_idle_time_is_never_noise() {
+        for name in ["cudaGetDevice_v3020", "cuCtxGetCurrent", "cudaStreamIsCapturing_ptsz_v10000", "cuKernelGetName"] {
+            assert!(is_noise(name), "{name}");
+        }
+        for name in [
+            "cudaLaunchKernel_v7000",
+            "cudaLaunchKernel_ptsz_v7000",
+            "cudaEventQuery_v3020",
+            "cuStreamQuery",
+            "cudaMemcpyAsync_v3020",
+            "cudaMalloc_v3020",
+            "cuModuleLoadData",
+            "cudaGetDevice_v",
+            "cudaGetDeviceCount_v3020",
+        ] {
+            assert!(!is_noise(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Activity buffers: mapped, zeroed and touched before CUPTI needs them.
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// When half of the memory is in use, programs with many threads get buffers of this size, so that it lasts.
+const SMALL: usize = 256 << 10;
+
+/// A buffer owned by whoever holds this: the pool, CUPTI, or the writer.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a buffer is plain memory with one owner at a time.
+unsafe impl Send for Buffer {}
+
+impl Buffer {
+    /// Takes back what [`Self::into_raw`] gave.
+    ///
+    /// # Safety
+    /// `start` and `len` are those of a buffer of a pool that is not held by anybody else.
+    pub(super) unsafe fn from_raw(start: NonNull<u8>, len: usize) -> Self {
+        Self { start, len }
+    }
+
+    pub(super) fn into_raw(self) -> (NonNull<u8>, usize) {
+        (self.start, self.len)
+    }
+
+    /// The first `valid` bytes, or all if there are fewer.
+    pub(super) fn bytes(&self, valid: usize) -> &[u8] {
+        // SAFETY: the mapping has `len` bytes, all initialised (zero, or written by CUPTI, which has given it back).
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), valid.min(self.len)) }
+    }
+
+    fn zero(&mut self, valid: usize) {
+        // SAFETY: as above, and we are the only owner.
+        unsafe { std::ptr::write_bytes(self.start.as_ptr(), 0, valid.min(self.len)) };
+    }
+}
+
+/// The buffers that are free. Taking one costs one pop; memory is mapped there only when none is ready.
+#[derive(Debug)]
+pub(super) struct Pool {
+    large: usize,
+    limit: usize,
+    allocated: AtomicUsize,
+    free: Free,
+    free_small: Free,
+}
+
+#[derive(Debug)]
+struct Free {
+    put: Sender<Buffer>,
+    take: Receiver<Buffer>,
+}
+
+impl Free {
+    fn new() -> Self {
+        let (put, take) = unbounded();
+        Self { put, take }
+    }
+}
+
+impl Pool {
+    /// A pool of buffers of `large` bytes, which takes `limit` bytes at most.
+    pub(super) fn new(large: usize, limit: usize) -> Self {
+        let large = large.clamp(64 << 10, 128 << 20).next_multiple_of(4096);
+        Self { large, limit, allocated: AtomicUsize::new(0), free: Free::new(), free_small: Free::new() }
+    }
+
+    /// Maps and touches buffers until `ready` are free or the half of the memory for large ones is used up.
+    pub(super) fn prepare(&self, ready: usize) {
+        while self.free.take.len() < ready {
+            let Some(buffer) = self.allocate(self.large, self.limit / 2, true) else { return };
+            let _ = self.free.put.send(buffer);
+        }
+    }
+
+    /// A zeroed buffer, or `None` when the memory is used up.
+    pub(super) fn take(&self) -> Option<Buffer> {
+        self.free
+            .take
+            .try_recv()
+            .ok()
+            .or_else(|| self.allocate(self.large, self.limit / 2, false))
+            .or_else(|| self.free_small.take.try_recv().ok())
+            .or_else(|| self.allocate(SMALL.min(self.large), self.limit, false))
+    }
+
+    /// Zeroes the used part of a buffer and makes it free again.
+    pub(super) fn give_back(&self, mut buffer: Buffer, valid: usize) {
+        buffer.zero(valid);
+        let free = if buffer.len == self.large { &self.free } else { &self.free_small };
+        let _ = free.put.send(buffer);
+    }
+
+    fn allocate(&self, len: usize, limit: usize, touch: bool) -> Option<Buffer> {
+        self.allocated
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sum| sum.checked_add(len).filter(|&sum| sum <= limit))
+            .ok()?;
+        let populate = if touch { libc::MAP_POPULATE } else { 0 };
+        // SAFETY: a new anonymous mapping, which touches no memory of ours. It is zero.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | populate,
+                -1,
+                0,
+            )
+        };
+        let buffer = NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED);
+        if buffer.is_none() {
+            self.allocated.fetch_sub(len, Ordering::Relaxed);
+        }
+        buffer.map(|start| Buffer { start, len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_come_back_zeroed() {
+        let pool = Pool::new(64 << 10, 1 << 20);
+        pool.prepare(1);
+        let buffer = pool.take().unwrap();
+        let first = buffer.start;
+        // SAFETY: the buffer is ours and 64 KiB long.
+        unsafe { std::ptr::write_bytes(buffer.start.as_ptr(), 7, 1000) };
+        pool.give_back(buffer, 1000);
+        let again = pool.take().unwrap();
+        assert_eq!(again.start, first);
+        assert!(again.bytes(usize::MAX).iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn memory_ends_at_the_limit_and_small_buffers_come_before() {
+        let pool = Pool::new(1 << 20, 8 << 20);
+        let mut sizes = Vec::new();
+        let mut held = Vec::new();
+        while let Some(buffer) = pool.take() {
+            sizes.push(buffer.len);
+            held.push(buffer);
+        }
+        assert_eq!(sizes.iter().sum::<usize>(), 8 << 20);
+        assert_eq!(sizes.iter().filter(|&&len| len == 1 << 20).count(), 4);
+        assert_eq!(sizes.iter().filter(|&&len| len == SMALL).count(), 16);
+        for buffer in held {
+            pool.give_back(buffer, 0);
+        }
+        assert_eq!(pool.take().unwrap().len, 1 << 20);
+    }
+}

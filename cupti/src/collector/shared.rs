@@ -1,0 +1,172 @@
+//! What CUPTI's callbacks reach, and the callbacks.
+//!
+//! CUPTI gives its buffer callbacks no pointer of ours, and may call them until the last moment of the process. So the
+//! state is one static that is never dropped. The callbacks call neither CUDA nor CUPTI, take no lock and never unwind.
+
+use super::pool::{Buffer, Pool};
+use crate::spool::Anchor;
+use crossbeam_channel::Sender;
+use cupti_sys::Api;
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::os::fd::RawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The one recording of this process.
+pub(super) static SHARED: OnceLock<Shared> = OnceLock::new();
+
+/// Set in a forked child for good: there is no recorder, as its threads do not exist there.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// What is sent to the thread that writes the spool.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// A buffer that CUPTI has filled.
+    Completed { buffer: Buffer, valid: usize },
+    /// A reading of the clocks; also the moment to look after the pool.
+    Tick(Option<Anchor>),
+    /// A note of the program.
+    Note { key: String, json: String },
+    /// End the spool and answer.
+    Stop { answer: Sender<super::Summary> },
+}
+
+/// The recording, as seen from everywhere.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) api: Api,
+    pub(super) pool: Pool,
+    pub(super) messages: Sender<Message>,
+    pub(super) spool_fd: RawFd,
+    pub(super) counts: Counts,
+    stopped: AtomicBool,
+}
+
+/// Counted by the callbacks.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) handed_out: AtomicU64,
+    pub(super) returned: AtomicU64,
+    pub(super) discarded_buffers: AtomicU64,
+    pub(super) discarded_bytes: AtomicU64,
+    pub(super) undelivered: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(api: Api, pool: Pool, messages: Sender<Message>, spool_fd: RawFd) -> Self {
+        Self { api, pool, messages, spool_fd, counts: Counts::default(), stopped: AtomicBool::new(false) }
+    }
+
+    /// From here on nothing more is recorded.
+    pub(super) fn set_stopped(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    fn is_running(&self) -> bool {
+        !self.stopped.load(Ordering::Acquire) && !is_forked()
+    }
+
+    fn hand_out(&self) -> Option<(NonNull<u8>, usize)> {
+        let buffer = self.pool.take()?;
+        self.counts.handed_out.fetch_add(1, Ordering::Relaxed);
+        Some(buffer.into_raw())
+    }
+
+    fn accept(&self, start: NonNull<u8>, len: usize, valid: usize) {
+        if start == discard_buffer().0 {
+            if valid > 0 {
+                self.counts.discarded_buffers.fetch_add(1, Ordering::Relaxed);
+                self.counts.discarded_bytes.fetch_add(valid as u64, Ordering::Relaxed);
+            }
+            return;
+        }
+        self.counts.returned.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: CUPTI gives back a buffer that `hand_out` gave it, with the length it was told, and has done with it.
+        let buffer = unsafe { Buffer::from_raw(start, len) };
+        if self.messages.send(Message::Completed { buffer, valid }).is_err() {
+            self.counts.undelivered.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Buffers that CUPTI holds.
+    pub(super) fn outstanding(&self) -> u64 {
+        let returned = self.counts.returned.load(Ordering::Relaxed);
+        self.counts.handed_out.load(Ordering::Relaxed).saturating_sub(returned)
+    }
+}
+
+/// Whether this is a forked child of the recorded process.
+pub(super) fn is_forked() -> bool {
+    FORKED.load(Ordering::Acquire)
+}
+
+/// Where records go that nobody can keep. CUPTI before 12.9 crashes when it is given no buffer.
+#[repr(align(4096))]
+struct Discard(UnsafeCell<[u8; DISCARD_LEN]>);
+
+const DISCARD_LEN: usize = 256 << 10;
+
+// SAFETY: only CUPTI writes into it, and nobody reads it.
+unsafe impl Sync for Discard {}
+
+static DISCARD: Discard = Discard(UnsafeCell::new([0; DISCARD_LEN]));
+
+fn discard_buffer() -> (NonNull<u8>, usize) {
+    // A static is never at address zero; the alternative is unreachable and harmless.
+    (NonNull::new(DISCARD.0.get().cast()).unwrap_or(NonNull::dangling()), DISCARD_LEN)
+}
+
+/// `CUpti_BuffersCallbackRequestFunc`: runs on a thread of the program, inside a CUDA call.
+///
+/// # Safety
+/// Called by CUPTI, with valid pointers.
+pub(super) unsafe extern "C" fn buffer_requested(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
+    let given = catch_unwind(|| SHARED.get().filter(|shared| shared.is_running()).and_then(Shared::hand_out));
+    let (start, len) = given.ok().flatten().unwrap_or_else(discard_buffer);
+    // SAFETY: CUPTI passes places for the three results; 0 records means as many as fit.
+    unsafe {
+        *buffer = start.as_ptr();
+        *size = len;
+        *max_records = 0;
+    }
+}
+
+/// `CUpti_BuffersCallbackCompleteFunc`: runs on a thread of CUPTI, or on one that flushes.
+///
+/// # Safety
+/// Called by CUPTI, with a buffer that [`buffer_requested`] gave.
+pub(super) unsafe extern "C" fn buffer_completed(
+    _context: *mut c_void,
+    _stream: u32,
+    buffer: *mut u8,
+    size: usize,
+    valid: usize,
+) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        if let (Some(shared), Some(start)) = (SHARED.get(), NonNull::new(buffer))
+            && !is_forked()
+        {
+            shared.accept(start, size, valid);
+        }
+    }));
+}
+
+/// `CUpti_CallbackFunc`: nothing is subscribed to; the subscription keeps others from taking the buffers away unseen.
+///
+/// # Safety
+/// None needed.
+pub(super) unsafe extern "C" fn no_callback(_data: *mut c_void, _domain: u32, _id: u32, _info: *const c_void) {}
+
+/// Runs in a forked child, where only async-signal-safe calls are allowed: there is no recorder here, and the spool
+/// belongs to the parent.
+pub(super) unsafe extern "C" fn in_forked_child() {
+    FORKED.store(true, Ordering::Release);
+    if let Some(shared) = SHARED.get() {
+        // SAFETY: `close` is async-signal-safe. The file object of this descriptor belongs to a thread that does not
+        // exist in this process, so nothing else will close it.
+        unsafe { libc::close(shared.spool_fd) };
+    }
+}

@@ -1,0 +1,196 @@
+//! The thread that writes the spool.
+
+use super::shared::{Message, Shared};
+use super::strides::Strides;
+use super::texts::Texts;
+use super::{Summary, kinds::kind, pool::Buffer};
+use crate::spool::{CallbackName, Drops, End, RecordSize, Text, Writer};
+use crossbeam_channel::Receiver;
+use rustc_hash::FxHashSet;
+use std::ffi::CStr;
+use std::fs::File;
+use std::sync::atomic::Ordering;
+
+/// Everything that thread knows.
+#[derive(Debug)]
+pub(super) struct Spooler {
+    shared: &'static Shared,
+    out: Writer<File>,
+    /// Buffers to keep ready.
+    spare: usize,
+    strides: Strides,
+    texts: Texts,
+    new_texts: Vec<Text>,
+    named: FxHashSet<(u32, u32)>,
+    new_names: Vec<CallbackName>,
+    seq: u64,
+    summary: Summary,
+    written_drops: Drops,
+}
+
+impl Spooler {
+    pub(super) fn new(shared: &'static Shared, out: Writer<File>, sizes: &[RecordSize], spare: usize) -> Self {
+        Self {
+            shared,
+            out,
+            spare,
+            strides: Strides::new(sizes),
+            texts: Texts::default(),
+            new_texts: Vec::new(),
+            named: FxHashSet::default(),
+            new_names: Vec::new(),
+            seq: 0,
+            summary: Summary::default(),
+            written_drops: Drops::default(),
+        }
+    }
+
+    /// Writes what arrives until it is told to stop.
+    pub(super) fn run(mut self, messages: &Receiver<Message>) {
+        while let Ok(message) = messages.recv() {
+            match message {
+                Message::Completed { buffer, valid } => self.buffer(buffer, valid),
+                Message::Tick(anchor) => {
+                    if let Some(anchor) = anchor {
+                        self.write(|out| out.anchor(&anchor));
+                    }
+                    self.drops();
+                    self.shared.pool.prepare(self.spare);
+                }
+                Message::Note { key, json } => self.write(|out| out.note(&key, &json)),
+                Message::Stop { answer } => {
+                    let _ = answer.send(self.end());
+                    return;
+                }
+            }
+        }
+    }
+
+    fn buffer(&mut self, buffer: Buffer, valid: usize) {
+        let bytes = buffer.bytes(valid);
+        if bytes.is_empty() {
+            self.shared.pool.give_back(buffer, valid);
+            return;
+        }
+        self.scan(bytes);
+        let sizes = self.strides.take_news();
+        if !sizes.is_empty() {
+            self.write(|out| out.sizes(&sizes));
+        }
+        if !self.new_names.is_empty() {
+            let names = std::mem::take(&mut self.new_names);
+            self.write(|out| out.callback_names(&names));
+        }
+        if !self.new_texts.is_empty() {
+            let texts = std::mem::take(&mut self.new_texts);
+            let seq = self.seq;
+            self.write(|out| out.strings(seq, &texts));
+        }
+        let seq = self.seq;
+        self.write(|out| out.buffer(seq, bytes));
+        if self.summary.write_error.is_some() {
+            self.summary.drops.unwritten_buffers += 1;
+        } else {
+            self.summary.buffers += 1;
+            self.summary.bytes += bytes.len() as u64;
+            self.seq += 1;
+        }
+        self.shared.pool.give_back(buffer, valid);
+        self.drops();
+    }
+
+    /// Notes every record's texts and callback ids.
+    fn scan(&mut self, bytes: &[u8]) {
+        let mut offset = 0;
+        while let Some((kind, stride)) = self.strides.step(&self.shared.api, bytes, offset) {
+            let record = &bytes[offset..offset + stride];
+            match kind {
+                kind::DRIVER => self.callback(DRIVER_DOMAIN, record),
+                kind::RUNTIME => self.callback(RUNTIME_DOMAIN, record),
+                kind::OVERHEAD => free_overhead_data(record),
+                _ => self.texts.of_record(kind, record, self.seq, &mut self.new_texts),
+            }
+            self.summary.records += 1;
+            offset += stride;
+        }
+        self.summary.unread_bytes += (bytes.len() - offset) as u64;
+    }
+
+    fn callback(&mut self, domain: u32, record: &[u8]) {
+        let Some(cbid) = record.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes) else {
+            return;
+        };
+        if self.named.insert((domain, cbid))
+            && let Some(name) = callback_name(&self.shared.api, domain, cbid)
+        {
+            self.new_names.push(CallbackName { domain, cbid, name: name.to_string_lossy().into() });
+        }
+    }
+
+    /// Asks what was dropped, and writes it down when it has changed.
+    fn drops(&mut self) {
+        let mut dropped = 0;
+        // SAFETY: an `Api` in use means that a driver is there; no context and stream 0 mean all; we hold no lock.
+        let result =
+            unsafe { (self.shared.api.activity_get_num_dropped_records)(std::ptr::null_mut(), 0, &raw mut dropped) };
+        if result == 0 {
+            self.summary.drops.records += dropped as u64;
+        }
+        let counts = &self.shared.counts;
+        let drops = Drops {
+            discarded_buffers: counts.discarded_buffers.load(Ordering::Relaxed),
+            discarded_bytes: counts.discarded_bytes.load(Ordering::Relaxed),
+            ..self.summary.drops
+        };
+        self.summary.drops = drops;
+        if drops != self.written_drops {
+            self.written_drops = drops;
+            self.write(|out| out.drops(&drops));
+        }
+    }
+
+    fn end(mut self) -> Summary {
+        self.drops();
+        self.summary.outstanding = self.shared.outstanding();
+        let end =
+            End { buffers: self.summary.buffers, bytes: self.summary.bytes, outstanding: self.summary.outstanding };
+        self.write(|out| out.end(&end));
+        self.summary
+    }
+
+    /// Writes, unless an earlier write failed.
+    fn write(&mut self, write: impl FnOnce(&mut Writer<File>) -> std::io::Result<()>) {
+        if self.summary.write_error.is_none()
+            && let Err(error) = write(&mut self.out)
+        {
+            self.summary.write_error = Some(error.to_string());
+        }
+    }
+}
+
+/// `CUPTI_CB_DOMAIN_DRIVER_API`.
+pub(super) const DRIVER_DOMAIN: u32 = 1;
+/// `CUPTI_CB_DOMAIN_RUNTIME_API`.
+pub(super) const RUNTIME_DOMAIN: u32 = 2;
+
+/// What the library calls a callback id.
+pub(super) fn callback_name(api: &cupti_sys::Api, domain: u32, cbid: u32) -> Option<&'static CStr> {
+    let mut name = std::ptr::null();
+    // SAFETY: an `Api` in use means that a driver is there; the pointer is valid.
+    let result = unsafe { (api.get_callback_name)(domain, cbid, &raw mut name) };
+    // SAFETY: on success it is a terminated string of the library, which is never unloaded.
+    (result == 0 && !name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
+}
+
+/// Frees what an overhead record points to, as its header asks (`CUpti_ActivityOverhead3::overheadData`): a program that
+/// fills its command buffer all the time would otherwise lose memory.
+fn free_overhead_data(record: &[u8]) {
+    const OVERHEAD_DATA: usize = 48;
+    let Some(bytes) = record.get(OVERHEAD_DATA..OVERHEAD_DATA + 8).and_then(|bytes| bytes.try_into().ok()) else {
+        return;
+    };
+    let address = usize::from_le_bytes(bytes);
+    // SAFETY: the record has the field, so by the header this is null or memory from malloc that is ours to free. The
+    // record is seen once.
+    unsafe { libc::free(address as *mut libc::c_void) };
+}

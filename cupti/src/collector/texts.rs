@@ -1,0 +1,181 @@
+//! Fetching the texts behind the pointers in the records, before they go away.
+
+use super::kinds::kind;
+use crate::spool::Text;
+use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// No text is taken longer than this.
+const LONGEST: usize = 64 << 10;
+
+/// Offsets of the text pointers in the records of a kind (CUPTI headers 12.0 to 13.5; a field that a version lacks lies
+/// behind the end of its record).
+fn pointer_offsets(kind: u32) -> &'static [usize] {
+    match kind {
+        kind::KERNEL | kind::CONCURRENT_KERNEL => &[104],
+        kind::DEVICE => &[136],
+        kind::MARKER => &[40, 48],
+        kind::NAME => &[24],
+        kind::MEMORY2 => &[64, 120],
+        kind::JIT => &[56],
+        _ => &[],
+    }
+}
+
+/// The texts seen so far, by pointer. A pointer may be reused for another text once a module is unloaded, so in each
+/// buffer the text of each pointer is compared once.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    seen: FxHashMap<u64, Seen>,
+    scratch: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    text: Box<[u8]>,
+    buffer: u64,
+}
+
+impl Texts {
+    /// Adds to `news` the texts of one record that were not known before.
+    pub(super) fn of_record(&mut self, kind: u32, record: &[u8], buffer: u64, news: &mut Vec<Text>) {
+        for &offset in pointer_offsets(kind) {
+            let Some(pointer) = record.get(offset..offset + 8) else { continue };
+            let Ok(pointer) = pointer.try_into().map(u64::from_le_bytes) else { continue };
+            self.of_pointer(pointer, buffer, news);
+        }
+    }
+
+    fn of_pointer(&mut self, pointer: u64, buffer: u64, news: &mut Vec<Text>) {
+        if pointer == 0 || self.seen.get(&pointer).is_some_and(|seen| seen.buffer == buffer) {
+            return;
+        }
+        if !read_text(pointer, &mut self.scratch) {
+            return;
+        }
+        match self.seen.get_mut(&pointer) {
+            Some(seen) if *seen.text == *self.scratch => seen.buffer = buffer,
+            _ => {
+                let text = String::from_utf8_lossy(&self.scratch).into_owned().into_boxed_str();
+                news.push(Text { pointer, text });
+                self.seen.insert(pointer, Seen { text: self.scratch.as_slice().into(), buffer });
+            }
+        }
+    }
+}
+
+/// Copies the zero-terminated text at `pointer` without its end. Gives `false` when there is no memory: the kernel does
+/// the reading, so a text that is gone cannot crash the recorded program.
+fn read_text(pointer: u64, into: &mut Vec<u8>) -> bool {
+    const PIECE: u64 = 1024;
+    const PAGE: u64 = 4096;
+    into.clear();
+    let mut at = pointer;
+    while into.len() < LONGEST {
+        // A piece never crosses a page, as the next page may not be there.
+        let want = PIECE.min(PAGE - at % PAGE);
+        let start = into.len();
+        #[expect(clippy::cast_possible_truncation, reason = "at most a page")]
+        let want = want as usize;
+        into.resize(start + want, 0);
+        if !copy_memory(at, &mut into[start..]) {
+            into.clear();
+            return false;
+        }
+        if let Some(end) = into[start..].iter().position(|&byte| byte == 0) {
+            into.truncate(start + end);
+            return true;
+        }
+        let Some(next) = at.checked_add(want as u64) else { break };
+        at = next;
+    }
+    into.truncate(LONGEST);
+    true
+}
+
+/// Copies memory of this process that may not be there.
+fn copy_memory(from: u64, to: &mut [u8]) -> bool {
+    static FORBIDDEN: AtomicBool = AtomicBool::new(false);
+    let Ok(address) = usize::try_from(from) else { return false };
+    if !FORBIDDEN.load(Ordering::Relaxed) {
+        let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
+        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: to.len() };
+        // SAFETY: the kernel checks the remote address; the local one is `to`.
+        let copied = unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0) };
+        if usize::try_from(copied) == Ok(to.len()) {
+            return true;
+        }
+        let error = std::io::Error::last_os_error().raw_os_error();
+        if !matches!(error, Some(libc::EPERM | libc::ENOSYS)) {
+            return false;
+        }
+        FORBIDDEN.store(true, Ordering::Relaxed);
+    }
+    // SAFETY: the kernel does not let us ask. CUPTI gave this pointer in a record it has just completed and documents it
+    // as a text; the piece lies within one page of it.
+    unsafe { std::ptr::copy_nonoverlapping(address as *const u8, to.as_mut_ptr(), to.len()) };
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(pointer: u64) -> [u8; 208] {
+        let mut record = [0; 208];
+        record[104..112].copy_from_slice(&pointer.to_le_bytes());
+        record
+    }
+
+    #[test]
+    fn a_text_is_told_once_and_again_when_it_changed() {
+        let mut text = *b"first\0";
+        let record = kernel(text.as_ptr() as u64);
+        let mut texts = Texts::default();
+        let mut news = Vec::new();
+        texts.of_record(kind::CONCURRENT_KERNEL, &record, 0, &mut news);
+        texts.of_record(kind::CONCURRENT_KERNEL, &record, 0, &mut news);
+        texts.of_record(kind::CONCURRENT_KERNEL, &record, 1, &mut news);
+        assert_eq!(news.iter().map(|t| &*t.text).collect::<Vec<_>>(), ["first"]);
+        text[0] = b'F';
+        std::hint::black_box(&mut text);
+        texts.of_record(kind::CONCURRENT_KERNEL, &record, 2, &mut news);
+        assert_eq!(news.iter().map(|t| &*t.text).collect::<Vec<_>>(), ["first", "First"]);
+    }
+
+    #[test]
+    fn texts_across_pages_and_up_to_the_last_byte_of_memory() {
+        const PAGE: usize = 4096;
+        // SAFETY: a new mapping of three pages, of which the last is taken away.
+        let start = unsafe {
+            let start = libc::mmap(
+                std::ptr::null_mut(),
+                3 * PAGE,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(start, libc::MAP_FAILED);
+            libc::munmap(start.add(2 * PAGE), PAGE);
+            std::ptr::write_bytes(start.cast::<u8>(), b'x', 2 * PAGE);
+            start.cast::<u8>()
+        };
+        let mut text = Vec::new();
+        // Without an end before the missing page: no text, no crash.
+        assert!(!read_text(start as u64 + 10, &mut text));
+        // SAFETY: the last byte of the second page.
+        unsafe { *start.add(2 * PAGE - 1) = 0 };
+        assert!(read_text(start as u64 + 10, &mut text));
+        assert_eq!(text.len(), 2 * PAGE - 1 - 10);
+        assert!(!read_text(8, &mut text));
+        assert!(!read_text(u64::MAX - 4, &mut text));
+    }
+
+    #[test]
+    fn a_record_too_short_for_its_field_has_no_text() {
+        let mut news = Vec::new();
+        Texts::default().of_record(kind::MEMORY2, &[0xff; 40], 0, &mut news);
+        assert!(news.is_empty());
+    }
+}
