@@ -13,29 +13,29 @@ pub(super) mod version {
 
 /// `CUpti_ActivityKind`.
 pub(super) mod kind {
-    pub(in crate::collector) const MEMCPY: u32 = 1;
-    pub(in crate::collector) const MEMSET: u32 = 2;
-    pub(in crate::collector) const KERNEL: u32 = 3;
-    pub(in crate::collector) const DRIVER: u32 = 4;
-    pub(in crate::collector) const RUNTIME: u32 = 5;
-    pub(in crate::collector) const DEVICE: u32 = 8;
-    pub(in crate::collector) const CONTEXT: u32 = 9;
-    pub(in crate::collector) const CONCURRENT_KERNEL: u32 = 10;
-    pub(in crate::collector) const NAME: u32 = 11;
-    pub(in crate::collector) const MARKER: u32 = 12;
-    pub(in crate::collector) const MARKER_DATA: u32 = 13;
-    pub(in crate::collector) const OVERHEAD: u32 = 17;
-    pub(in crate::collector) const CUDA_EVENT: u32 = 36;
-    pub(in crate::collector) const STREAM: u32 = 37;
-    pub(in crate::collector) const SYNCHRONIZATION: u32 = 38;
-    pub(in crate::collector) const INTERNAL_LAUNCH_API: u32 = 48;
-    pub(in crate::collector) const MEMORY2: u32 = 49;
-    pub(in crate::collector) const MEMORY_POOL: u32 = 50;
-    pub(in crate::collector) const GRAPH_TRACE: u32 = 51;
-    pub(in crate::collector) const JIT: u32 = 52;
-    pub(in crate::collector) const GRAPH_HOST_NODE: u32 = 56;
-    pub(in crate::collector) const HOST_LAUNCH: u32 = 58;
-    pub(in crate::collector) const GREEN_CONTEXT: u32 = 59;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL as CONCURRENT_KERNEL;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_CONTEXT as CONTEXT;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_CUDA_EVENT as CUDA_EVENT;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_DEVICE as DEVICE;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_DRIVER as DRIVER;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE as GRAPH_HOST_NODE;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_GRAPH_TRACE as GRAPH_TRACE;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_GREEN_CONTEXT as GREEN_CONTEXT;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_HOST_LAUNCH as HOST_LAUNCH;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API as INTERNAL_LAUNCH_API;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_JIT as JIT;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_KERNEL as KERNEL;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_MARKER as MARKER;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_MARKER_DATA as MARKER_DATA;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_MEMCPY as MEMCPY;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_MEMORY_POOL as MEMORY_POOL;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_MEMORY2 as MEMORY2;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_MEMSET as MEMSET;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_NAME as NAME;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_OVERHEAD as OVERHEAD;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_RUNTIME as RUNTIME;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_STREAM as STREAM;
+    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_SYNCHRONIZATION as SYNCHRONIZATION;
 }
 
 /// Whether a recording makes sense without a kind.

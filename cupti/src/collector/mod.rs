@@ -34,9 +34,6 @@ use std::time::Duration;
 /// How long stopping waits for the writer: a disk may be slow, but a process must end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`: also buffers with records of work that still runs.
-const FLUSH_FORCED: u32 = 1;
-
 /// A recording in progress. At most one in the life of a process. If it is not stopped, it is ended when the process
 /// exits; when the process is killed, the spool holds what had been fetched.
 #[derive(Debug)]
@@ -273,8 +270,10 @@ fn finish(shared: &'static Shared) -> Result<Summary, RecorderError> {
     let Some(flusher) = flusher else { return Err(RecorderError::AlreadyStopped) };
     let _ = flusher.stop.send(());
     let _ = flusher.stopped.recv_timeout(PATIENCE);
+    // Also buffers with records of work that still runs.
+    let forced = cupti_sys::bindings::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
     // SAFETY: an `Api` in use means that a driver is there; this is no thread of CUPTI.
-    unsafe { (shared.api.activity_flush_all)(FLUSH_FORCED) };
+    unsafe { (shared.api.activity_flush_all)(forced) };
     shared.set_stopped();
     let _ = shared.messages.send(Message::Tick(clock::anchor(&shared.api)));
     let (answer, summary) = bounded(1);

@@ -5,24 +5,10 @@ use super::spooler::{DRIVER_DOMAIN, RUNTIME_DOMAIN, callback_name};
 use super::{Config, RecorderError, shared};
 use crate::loader::Cupti;
 use crate::spool::RecordSize;
-use cupti_sys::Api;
 use cupti_sys::api::{SubscriberHandle, SubscriberParams};
+use cupti_sys::{Api, bindings as sys};
 use serde::Serialize;
 use std::ffi::{CStr, c_char, c_void};
-
-/// `CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`.
-const MULTIPLE_SUBSCRIBERS: u32 = 39;
-
-/// `CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM`: thread ids as `gettid` gives them, not cut-off pthread handles.
-const SYSTEM_THREAD_IDS: u32 = 1;
-
-/// `CUpti_ActivityAttribute`.
-mod attribute {
-    pub(super) const DEVICE_BUFFER_SIZE: u32 = 0;
-    pub(super) const ZEROED_OUT_ACTIVITY_BUFFER: u32 = 5;
-    pub(super) const DEVICE_BUFFER_PRE_ALLOCATE_VALUE: u32 = 6;
-    pub(super) const PER_THREAD_ACTIVITY_BUFFER: u32 = 9;
-}
 
 /// A subscription, which keeps others from taking the buffers away unseen.
 #[derive(Debug)]
@@ -38,7 +24,7 @@ impl Setup {
         let result = unsafe { (api.subscribe)(&raw mut subscriber, Some(shared::no_callback), std::ptr::null_mut()) };
         match result {
             0 => Ok(Self { subscriber }),
-            MULTIPLE_SUBSCRIBERS => Err(RecorderError::Busy { holder: holder(cupti) }),
+            sys::CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED => Err(RecorderError::Busy { holder: holder(cupti) }),
             result => Err(refused(api, "cuptiSubscribe", result)),
         }
     }
@@ -98,16 +84,18 @@ pub(super) fn attributes(cupti: &Cupti, config: &Config) -> Vec<Setting> {
     let api = &cupti.api;
     let mut settings = Vec::new();
     let mut note = |name, value: usize, result| settings.push(Setting { name, value: value as u64, result });
+    // The ids of `gettid`, not cut-off pthread handles.
+    let thread_ids = sys::CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM;
     // SAFETY: a `Cupti` means that a driver is there.
-    note("thread_id_type", 1, unsafe { (api.set_thread_id_type)(SYSTEM_THREAD_IDS) });
-    note("zeroed_buffers", 1, set(api, attribute::ZEROED_OUT_ACTIVITY_BUFFER, 1_u8));
+    note("thread_id_type", 1, unsafe { (api.set_thread_id_type)(thread_ids) });
+    note("zeroed_buffers", 1, set(api, sys::CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 1_u8));
     // The per-thread flush of 12.6 is not thread-safe, and 12.6 GA cannot be told from its update.
     if cupti.version >= version::CUDA_12_8 {
-        note("per_thread_buffers", 1, set(api, attribute::PER_THREAD_ACTIVITY_BUFFER, 1_u8));
+        note("per_thread_buffers", 1, set(api, sys::CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 1_u8));
     }
     let (size, count) = (config.device_buffer_bytes, config.device_buffers);
-    note("device_buffer_bytes", size, set(api, attribute::DEVICE_BUFFER_SIZE, size));
-    note("device_buffers", count, set(api, attribute::DEVICE_BUFFER_PRE_ALLOCATE_VALUE, count));
+    note("device_buffer_bytes", size, set(api, sys::CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, size));
+    note("device_buffers", count, set(api, sys::CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, count));
     if let Some(all_syncs) = api.activity_enable_all_sync_records {
         // The headers disagree about the default.
         let value = u8::from(config.all_syncs);
@@ -123,7 +111,7 @@ pub(super) fn attributes(cupti: &Cupti, config: &Config) -> Vec<Setting> {
     settings
 }
 
-fn set<T>(api: &Api, attribute: u32, mut value: T) -> u32 {
+fn set<T>(api: &Api, attribute: sys::CUpti_ActivityAttribute, mut value: T) -> u32 {
     let mut size = size_of::<T>();
     // SAFETY: the size is that of the value, whose type is the attribute's by the header.
     unsafe { (api.activity_set_attribute)(attribute, &raw mut size, (&raw mut value).cast::<c_void>()) }

@@ -6,6 +6,9 @@ use super::texts::Texts;
 use super::{Summary, kinds::kind, pool::Buffer};
 use crate::spool::{CallbackName, Drops, End, RecordSize, Text, Writer};
 use crossbeam_channel::Receiver;
+pub(super) use cupti_sys::bindings::{
+    CUPTI_CB_DOMAIN_DRIVER_API as DRIVER_DOMAIN, CUPTI_CB_DOMAIN_RUNTIME_API as RUNTIME_DOMAIN,
+};
 use rustc_hash::FxHashSet;
 use std::ffi::CStr;
 use std::fs::File;
@@ -167,11 +170,6 @@ impl Spooler {
         }
     }
 }
-
-/// `CUPTI_CB_DOMAIN_DRIVER_API`.
-pub(super) const DRIVER_DOMAIN: u32 = 1;
-/// `CUPTI_CB_DOMAIN_RUNTIME_API`.
-pub(super) const RUNTIME_DOMAIN: u32 = 2;
 
 /// What the library calls a callback id.
 pub(super) fn callback_name(api: &cupti_sys::Api, domain: u32, cbid: u32) -> Option<&'static CStr> {
