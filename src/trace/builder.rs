@@ -250,16 +250,33 @@ impl TraceBuilder {
         }
     }
 
-    /// Adds a synchronisation.
-    pub fn push_sync(&mut self, sync: SyncInput) {
+    /// Adds a synchronisation. A stream that is known tells the context, and a context the process.
+    pub fn push_sync(&mut self, mut sync: SyncInput) {
         if self.check(sync.start, sync.end) {
+            (sync.process, sync.context) = self.home(sync.process, sync.context, sync.stream);
             self.syncs.push(sync);
         }
     }
 
-    /// Adds an event record.
-    pub fn push_event(&mut self, event: EventInput) {
+    /// Adds an event record. A stream that is known tells the context, and a context the process. A device time that
+    /// cannot be true is counted and left out.
+    pub fn push_event(&mut self, mut event: EventInput) {
+        if !self.check(event.device_time, event.device_time) {
+            event.device_time = 0;
+        }
+        (event.process, event.context) = self.home(event.process, event.context, event.stream);
         self.events.push(event);
+    }
+
+    /// The process and context of a record, as far as its stream and context tell.
+    fn home(
+        &self,
+        process: ProcessIdx,
+        context: Option<ContextIdx>,
+        stream: Option<StreamIdx>,
+    ) -> (ProcessIdx, Option<ContextIdx>) {
+        let context = stream.map(|stream| self.streams[stream.index()].context).or(context);
+        (context.map_or(process, |context| self.contexts[context.index()].process), context)
     }
 
     /// Adds a host function that ran in stream order. Times are absolute.
@@ -283,7 +300,7 @@ impl TraceBuilder {
         }
     }
 
-    /// Adds an interval of overhead. Times are absolute.
+    /// Adds an interval of overhead. Times are absolute. A thread that is known tells the process.
     pub fn push_overhead(
         &mut self,
         start: i64,
@@ -294,6 +311,7 @@ impl TraceBuilder {
         correlation: CorrelationId,
     ) {
         if self.check(start, end) {
+            let process = thread.map_or(process, |thread| self.threads[thread.index()].process);
             self.overheads.push((start, end, kind, process, thread, correlation));
         }
     }
@@ -333,7 +351,7 @@ impl TraceBuilder {
         }
         let (origin, end) = self.bounds().unwrap_or((0, 0));
         self.meta.epoch_ns = self.meta.epoch_ns.saturating_add(origin);
-        let at = |absolute: i64| Ns(absolute - origin);
+        let at = |absolute: i64| Ns(absolute.saturating_sub(origin));
         if let Some(measured) = self.meta.workload.as_mut().and_then(|run| run.measured.as_mut()) {
             *measured = Interval::new(at(measured.start.0), at(measured.end.0));
         }
@@ -447,7 +465,11 @@ fn reorder<T: Clone>(rows: &[T], to: &[u32]) -> Vec<T> {
 }
 
 /// Walks rows sorted by lane and tells each lane its range.
-fn set_ranges(len: usize, lane_of: impl Fn(usize) -> usize, mut set: impl FnMut(usize, std::ops::Range<u32>)) {
+pub(super) fn set_ranges(
+    len: usize,
+    lane_of: impl Fn(usize) -> usize,
+    mut set: impl FnMut(usize, std::ops::Range<u32>),
+) {
     let mut from = 0;
     while from < len {
         let lane = lane_of(from);

@@ -4,6 +4,7 @@
 
 mod api;
 mod builder;
+pub mod file;
 mod ids;
 mod link;
 mod meta;

@@ -123,6 +123,7 @@ pub struct Stream {
     /// Its behaviour towards the default stream.
     pub kind: StreamKind,
     /// Its ops, a range of [`Trace::ops`].
+    #[serde(skip)]
     pub ops: Range<u32>,
 }
 
@@ -136,8 +137,10 @@ pub struct Thread {
     /// Thread name; empty when unknown.
     pub name: String,
     /// Its calls, a range of [`Trace::calls`].
+    #[serde(skip)]
     pub calls: Range<u32>,
     /// Its ranges, a range of [`Trace::ranges`].
+    #[serde(skip)]
     pub ranges: Range<u32>,
 }
 
