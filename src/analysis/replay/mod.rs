@@ -1,1 +1,237 @@
-//! Replay.
+//! What a change would gain: replays the recorded timeline with it.
+//!
+//! **Host.** A call starts when the call that let it go on ends, plus the recorded gap: the thread's own last call if
+//! that was recent, otherwise the call of the process that ended last, so that threads that hand work over keep their
+//! order. Hosts of different processes do not know each other. A call keeps its length; one that waits ends when what
+//! it waits for is done ([`waits`](super::waits)), plus the time it took to return. A call that is not made takes no
+//! time, and the least time between two calls goes with it.
+//!
+//! **Device.** An op starts a launch latency after its call started, a dispatch gap after the work before it on its
+//! stream ended and after the events its stream waits for, whichever is last; it keeps its length. All ops of one call,
+//! as a graph's nodes, move together. Which of these held an op in the recording decides what is taken from there: an
+//! op that was queued well before its predecessor ended was held by that, and its dispatch gap is real; one that found
+//! its stream empty was held by its launch, and its latency is real. In between, an op that started within 500 ns of
+//! the usual gap after its predecessor was held by that, any other by its launch. What did not hold it is taken to be
+//! no longer than is usual on that device: the low median over the ops whose case is clear.
+//!
+//! **How far to trust it.** [`Replay::unchanged_error`] is the error of replaying the recording unchanged with usual
+//! times wherever the case is not clear. Above [`MAX_UNCHANGED_ERROR`] gains are withheld.
+//!
+//! A replay is one walk over the calls in the order in which they began, up to eight changes side by side.
+
+mod change;
+mod cost;
+mod model;
+mod pass;
+mod plan;
+mod prepare;
+mod runs;
+
+#[cfg(test)]
+mod tests;
+
+use crate::trace::{CallIdx, DeviceIdx, Interval, Ns, OpIdx, Trace};
+
+use super::waits::Waits;
+pub use change::{CallSet, Change, ParseChangeError, TracerCost};
+pub use cost::{DEFAULT_MAX_CHANGES, sync_cost};
+use model::{Model, NONE, Step};
+use pass::{Blind, Extent, Observer, Plan};
+
+/// Above this error of the unchanged replay, gains are withheld.
+pub const MAX_UNCHANGED_ERROR: f64 = 0.05;
+
+/// Plans replayed in one walk.
+const WIDTH: usize = 8;
+
+/// A recording made ready for replays.
+#[derive(Debug)]
+pub struct Replay<'t> {
+    trace: &'t Trace,
+    waits: &'t Waits,
+    model: Model,
+    /// For each call, its position among the steps; `NONE` for nested calls and those outside the window.
+    step_of_call: Vec<u32>,
+    unchanged: Vec<Extent>,
+    unchanged_error: f64,
+}
+
+/// What came of a replay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// From the first op's start to the last op's end, over all devices.
+    pub span: Ns,
+    /// What that is shorter than in the replay without changes; negative when it is longer. `None` when the replay
+    /// reproduces the recording too badly to promise anything.
+    pub gain: Option<Ns>,
+    /// Each device that has ops.
+    pub devices: Vec<DeviceOutcome>,
+    /// What the answer takes for granted.
+    pub assumptions: Vec<&'static str>,
+}
+
+/// One device in a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceOutcome {
+    /// The device.
+    pub device: DeviceIdx,
+    /// From its first op's start to its last op's end.
+    pub span: Ns,
+    /// What that is shorter than in the replay without changes; `None` when withheld.
+    pub gain: Option<Ns>,
+}
+
+/// New times of everything that was replayed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timeline {
+    /// For each op of the trace; `None` when it is outside the window or does not happen.
+    pub ops: Vec<Option<Interval>>,
+    /// For each call of the trace; `None` when it is outside the window, nested in another, or not made.
+    pub calls: Vec<Option<Interval>>,
+}
+
+impl<'t> Replay<'t> {
+    /// Prepares the calls that begin inside `window` and the ops they submit; the whole trace when it is `None`.
+    pub fn new(trace: &'t Trace, waits: &'t Waits, window: Option<Interval>) -> Self {
+        let model = prepare::prepare(trace, waits, window);
+        let mut step_of_call = vec![NONE; trace.calls.len()];
+        let mut recorded = vec![Extent::EMPTY; trace.devices.len()];
+        for (index, step) in model.steps.iter().enumerate() {
+            if let Some(call) = step.call() {
+                step_of_call[call.index()] = index as u32;
+            }
+        }
+        for op in model.works.iter().filter_map(model::Work::op) {
+            let time = trace.ops.interval(op);
+            recorded[trace.op_device(op).index()].include(time.start, time.end);
+        }
+        let as_recorded = Plan::default();
+        let alone = |typical| -> Vec<Extent> {
+            let extents = pass::run::<1>(&model, [&as_recorded], typical, &mut Blind);
+            extents.into_iter().map(|[extent]| extent).collect()
+        };
+        let (typical, unchanged) = (alone(true), alone(false));
+        let unchanged_error = error(&typical, &recorded).max(error(&unchanged, &recorded));
+        Self { trace, waits, model, step_of_call, unchanged, unchanged_error }
+    }
+
+    /// By which part of the span a replay without changes misses the recording, where every time that the recording
+    /// does not show beyond doubt is the usual one; the device with the largest error counts.
+    pub fn unchanged_error(&self) -> f64 {
+        self.unchanged_error
+    }
+
+    /// Whether gains are withheld because of that error.
+    pub fn is_withheld(&self) -> bool {
+        self.unchanged_error > MAX_UNCHANGED_ERROR
+    }
+
+    /// The replay without changes.
+    pub fn unchanged(&self) -> Outcome {
+        self.outcome(&self.unchanged, Vec::new())
+    }
+
+    /// Replays once with all of `changes`.
+    pub fn with(&self, changes: &[Change]) -> Outcome {
+        let plan = self.plan(changes);
+        let extents: Vec<Extent> =
+            pass::run::<1>(&self.model, [&plan], false, &mut Blind).into_iter().map(|[extent]| extent).collect();
+        self.outcome(&extents, assumptions(changes))
+    }
+
+    /// Replays each of several lists of changes, several in one walk.
+    pub fn each(&self, lists: &[Vec<Change>]) -> Vec<Outcome> {
+        let mut outcomes = Vec::with_capacity(lists.len());
+        for some in lists.chunks(WIDTH) {
+            let plans: Vec<Plan> = some.iter().map(|changes| self.plan(changes)).collect();
+            let as_recorded = Plan::default();
+            let plans = std::array::from_fn(|k| plans.get(k).unwrap_or(&as_recorded));
+            let extents = pass::run::<WIDTH>(&self.model, plans, false, &mut Blind);
+            for (k, changes) in some.iter().enumerate() {
+                let extents: Vec<Extent> = extents.iter().map(|extents| extents[k]).collect();
+                outcomes.push(self.outcome(&extents, assumptions(changes)));
+            }
+        }
+        outcomes
+    }
+
+    /// The new times of every call and op with all of `changes`.
+    pub fn timeline(&self, changes: &[Change]) -> Timeline {
+        let plan = self.plan(changes);
+        let mut timeline =
+            Timeline { ops: vec![None; self.trace.ops.len()], calls: vec![None; self.trace.calls.len()] };
+        pass::run::<1>(&self.model, [&plan], false, &mut timeline);
+        timeline
+    }
+
+    fn plan(&self, changes: &[Change]) -> Plan {
+        plan::plan(self.trace, self.waits, &self.model, &self.step_of_call, changes)
+    }
+
+    fn outcome(&self, extents: &[Extent], assumptions: Vec<&'static str>) -> Outcome {
+        let promised = |gain: Ns| (!self.is_withheld()).then_some(gain);
+        let devices = self.unchanged.iter().zip(extents).enumerate();
+        let devices = devices
+            .filter(|(_, (unchanged, _))| **unchanged != Extent::EMPTY)
+            .map(|(index, (unchanged, extent))| DeviceOutcome {
+                device: DeviceIdx::from_index(index),
+                span: extent.span(),
+                gain: promised(unchanged.span().saturating_sub(extent.span())),
+            })
+            .collect();
+        let span = whole(extents).span();
+        let gain = promised(whole(&self.unchanged).span().saturating_sub(span));
+        Outcome { span, gain, devices, assumptions }
+    }
+}
+
+impl Observer<1> for Timeline {
+    fn call(&mut self, step: &Step, start: &[Ns; 1], end: &[Ns; 1], made: &[bool; 1]) {
+        if let Some(call) = step.call().filter(|_| made[0]) {
+            self.calls[CallIdx::index(call)] = Some(Interval::new(start[0], end[0]));
+        }
+    }
+
+    fn op(&mut self, _: usize, op: u32, start: Ns, end: Ns) {
+        self.ops[OpIdx(op).index()] = Some(Interval::new(start, end));
+    }
+}
+
+/// The extent over all devices.
+fn whole(extents: &[Extent]) -> Extent {
+    extents.iter().fold(Extent::EMPTY, |mut all, extent| {
+        all.include(extent.start, extent.end);
+        all
+    })
+}
+
+/// The largest error of a device's span, as part of the recorded one.
+fn error(replayed: &[Extent], recorded: &[Extent]) -> f64 {
+    let of = |(replayed, recorded): (&Extent, &Extent)| {
+        let (replayed, recorded) = (replayed.span().get(), recorded.span().get());
+        if recorded == 0 { 0.0 } else { replayed.abs_diff(recorded) as f64 / recorded as f64 }
+    };
+    replayed.iter().zip(recorded).map(of).fold(0.0, f64::max)
+}
+
+/// What the answers to some changes take for granted.
+fn assumptions(changes: &[Change]) -> Vec<&'static str> {
+    let mut list: Vec<&'static str> = Vec::new();
+    for change in changes {
+        list.extend_from_slice(match change {
+            Change::Remove(_) | Change::Async(_) => {
+                &["the host does the same whether or not it has the results that it waited for"][..]
+            }
+            Change::Graph => &[
+                "the launches of a run can be captured, and the host code between them only serves to launch",
+                "a graph is instantiated once, outside the recording, and its launch takes as long as one launch call",
+            ],
+            Change::Pinned => &["a copy takes as long on the device from page-locked memory as from pageable memory"],
+            Change::Host { .. } => &["time inside API calls stays as it is"],
+            Change::NoTracer(_) => &["the tracer adds the same to every call and to every launch"],
+        });
+    }
+    list.sort_unstable();
+    list.dedup();
+    list
+}

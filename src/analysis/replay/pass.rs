@@ -1,0 +1,277 @@
+//! One walk over the model that replays up to `K` plans side by side.
+
+use super::change::TracerCost;
+use super::model::{Model, NONE, Step};
+use crate::trace::Ns;
+
+/// What happens to a step in a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Action {
+    /// As recorded.
+    #[default]
+    Keep,
+    /// The call is not made; its device work does not happen.
+    Remove,
+    /// The call is made and does not wait.
+    NoWait,
+    /// The call launches a graph that begins with its op.
+    GraphHead,
+    /// The call is not made, nor is the host code before it; its op is a node of the graph before it.
+    GraphInside,
+}
+
+/// Changes, worked out for each step.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// One for each step; none at all when every step is kept.
+    pub(super) actions: Vec<Action>,
+    pub(super) host_millionths: u32,
+    pub(super) tracer: Option<TracerCost>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self { actions: Vec::new(), host_millionths: MILLION, tracer: None }
+    }
+}
+
+pub(super) const MILLION: u32 = 1_000_000;
+/// From a graph's last node to the first node of the graph behind it, on an H200.
+const GRAPH_GAP: Ns = Ns(1_500);
+
+/// First start and last end of a device's ops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) start: Ns,
+    pub(super) end: Ns,
+}
+
+impl Extent {
+    pub(super) const EMPTY: Self = Self { start: Ns::MAX, end: Ns::MIN };
+
+    pub(super) fn span(self) -> Ns {
+        if self.end < self.start { Ns::ZERO } else { self.end.saturating_sub(self.start) }
+    }
+
+    #[inline]
+    pub(super) fn include(&mut self, start: Ns, end: Ns) {
+        self.start = self.start.min(start);
+        self.end = self.end.max(end);
+    }
+}
+
+/// Is told every new time.
+pub(super) trait Observer<const K: usize> {
+    /// A call begins and ends, in each plan that makes it.
+    fn call(&mut self, step: &Step, start: &[Ns; K], end: &[Ns; K], made: &[bool; K]);
+    /// An op begins and ends in a plan.
+    fn op(&mut self, plan: usize, op: u32, start: Ns, end: Ns);
+}
+
+/// Does not look.
+pub(super) struct Blind;
+
+impl<const K: usize> Observer<K> for Blind {
+    #[inline]
+    fn call(&mut self, _: &Step, _: &[Ns; K], _: &[Ns; K], _: &[bool; K]) {}
+    #[inline]
+    fn op(&mut self, _: usize, _: u32, _: Ns, _: Ns) {}
+}
+
+/// Replays `plans`. With `typical`, every time that the recording does not show beyond doubt is the usual one, which
+/// tells how well the model knows the recording.
+///
+/// Returns the extent of each device's ops, per plan.
+pub(super) fn run<const K: usize>(
+    model: &Model,
+    plans: [&Plan; K],
+    typical: bool,
+    observer: &mut impl Observer<K>,
+) -> Vec<[Extent; K]> {
+    let mut lanes = vec![[Ns::MIN; K]; model.lanes];
+    let mut threads = vec![[[Ns::MIN; K]; 2]; model.threads];
+    let mut extents = vec![[Extent::EMPTY; K]; model.usual.len()];
+    let changed = plans.map(|plan| !plan.actions.is_empty());
+    let any_changed = changed.contains(&true);
+    let (mut works_from, mut dependency, mut mark) = (0, 0, 0);
+    for (index, step) in model.steps.iter().enumerate() {
+        let actions: [Action; K] = if any_changed {
+            std::array::from_fn(|k| plans[k].actions.get(index).copied().unwrap_or_default())
+        } else {
+            [Action::Keep; K]
+        };
+        let start = call_start(model, step, &plans, &actions, &threads);
+
+        let works = works_from..step.works_end as usize;
+        works_from = works.end;
+        let dependencies_from = dependency;
+        while model.dependencies.get(dependency).is_some_and(|next| next.step as usize == index) {
+            dependency += 1;
+        }
+        if !works.is_empty() {
+            let usual = &model.usual[step.device as usize];
+            let block = Block { model, step, works: works.clone(), dependencies: dependencies_from..dependency };
+            let latency = step.latency(usual, typical);
+            let mut base: [Ns; K] = std::array::from_fn(|k| match actions[k] {
+                Action::GraphInside => Ns::MIN,
+                _ => start[k].saturating_add(plans[k].latency(latency)),
+            });
+            block.hold(&mut base, &actions, typical, &lanes);
+            for at in works {
+                let work = &model.works[at];
+                let stream = work.stream as usize;
+                let groups = model.groups_of(stream);
+                let device = model.stream_device[stream] as usize;
+                let mut starts = [Ns::MIN; K];
+                for k in 0..K {
+                    if actions[k] == Action::Remove {
+                        starts[k] = lanes[stream][k];
+                        continue;
+                    }
+                    let begin = base[k].saturating_add(work.offset);
+                    let end = begin.saturating_add(work.length);
+                    starts[k] = begin;
+                    lanes[stream][k] = lanes[stream][k].max(end);
+                    for &group in groups {
+                        let lane = &mut lanes[group as usize][k];
+                        *lane = (*lane).max(end);
+                    }
+                    if work.op != NONE {
+                        extents[device][k].include(begin, end);
+                        observer.op(k, work.op, begin, end);
+                    }
+                }
+                while let Some(next) = model.marks.get(mark)
+                    && next.work as usize == at
+                {
+                    lanes[next.lane as usize] = if next.at_start {
+                        starts
+                    } else {
+                        std::array::from_fn(|k| match actions[k] {
+                            Action::Remove => starts[k],
+                            _ => starts[k].saturating_add(work.length),
+                        })
+                    };
+                    mark += 1;
+                }
+            }
+        }
+
+        if step.thread != NONE {
+            let end: [Ns; K] = std::array::from_fn(|k| match actions[k] {
+                Action::Remove | Action::GraphInside => start[k],
+                Action::NoWait => start[k].saturating_add(plans[k].length(model.submit)),
+                Action::GraphHead => start[k].saturating_add(plans[k].length(model.graph_call.unwrap_or(step.length))),
+                Action::Keep if step.wait == NONE => start[k].saturating_add(plans[k].length(step.length)),
+                Action::Keep => {
+                    let done = start[k].max(lanes[step.wait as usize][k]);
+                    start[k].max(done.saturating_add(plans[k].length(step.length)))
+                }
+            });
+            let thread = &mut threads[step.thread as usize];
+            *thread = [thread[1], end];
+            let made = actions.map(|action| !matches!(action, Action::Remove | Action::GraphInside));
+            observer.call(step, &start, &end, &made);
+        }
+    }
+    extents
+}
+
+/// When a step's call starts in each plan.
+#[inline]
+fn call_start<const K: usize>(
+    model: &Model,
+    step: &Step,
+    plans: &[&Plan; K],
+    actions: &[Action; K],
+    threads: &[[[Ns; K]; 2]],
+) -> [Ns; K] {
+    let Some((thread, older)) = step.before.call() else {
+        let start = if step.before == super::model::Before::NOTHING { step.gap } else { Ns::MIN };
+        return [start; K];
+    };
+    let before = &threads[thread][usize::from(!older)];
+    // A thread's calls keep their order, whichever call let it go on.
+    let own = threads.get(step.thread as usize).map(|thread| &thread[1]);
+    std::array::from_fn(|k| {
+        let gap = match actions[k] {
+            Action::GraphInside => Ns::ZERO,
+            Action::Remove => step.gap.saturating_sub(model.transition).max_zero().min(step.gap),
+            Action::Keep | Action::NoWait | Action::GraphHead => step.gap,
+        };
+        let start = before[k].saturating_add(plans[k].host(gap));
+        if step.thread as usize == thread && !older { start } else { own.map_or(start, |own| start.max(own[k])) }
+    })
+}
+
+/// A step's ops and what they have to wait for.
+struct Block<'a> {
+    model: &'a Model,
+    step: &'a Step,
+    works: std::ops::Range<usize>,
+    dependencies: std::ops::Range<usize>,
+}
+
+impl Block<'_> {
+    /// Moves the block's start behind everything it has to wait for.
+    #[inline]
+    fn hold<const K: usize>(&self, base: &mut [Ns; K], actions: &[Action; K], typical: bool, lanes: &[[Ns; K]]) {
+        let usual = &self.model.usual[self.step.device as usize];
+        for work in &self.model.works[self.works.clone()] {
+            if work.gap == Ns::MIN && !actions.contains(&Action::GraphInside) {
+                continue;
+            }
+            let gap = match work.gap {
+                Ns::MIN => Ns::MIN,
+                gap => self.step.gap_after(gap, work.binds, usual, typical),
+            };
+            for k in 0..K {
+                let gap = match actions[k] {
+                    Action::GraphInside => self.model.node_gap,
+                    Action::GraphHead => gap.max(GRAPH_GAP),
+                    _ if gap == Ns::MIN => continue,
+                    _ => gap,
+                };
+                let after = lanes[work.stream as usize][k].saturating_add(gap.saturating_sub(work.offset));
+                base[k] = base[k].max(after);
+            }
+        }
+        for dependency in &self.model.dependencies[self.dependencies.clone()] {
+            let gap = self.step.gap_after(dependency.gap, dependency.binds, usual, typical);
+            let gap = gap.saturating_sub(dependency.offset);
+            for (base, &lane) in base.iter_mut().zip(&lanes[dependency.lane as usize]) {
+                *base = (*base).max(lane.saturating_add(gap));
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// Time between calls.
+    #[inline]
+    fn host(&self, gap: Ns) -> Ns {
+        if self.host_millionths == MILLION {
+            return gap;
+        }
+        let scaled = i128::from(gap.get()) * i128::from(self.host_millionths) / i128::from(MILLION);
+        Ns(i64::try_from(scaled).unwrap_or(i64::MAX))
+    }
+
+    /// A call's length.
+    #[inline]
+    fn length(&self, length: Ns) -> Ns {
+        self.tracer.map_or(length, |tracer| without(length, tracer.per_call))
+    }
+
+    /// A launch latency.
+    #[inline]
+    fn latency(&self, latency: Ns) -> Ns {
+        self.tracer.map_or(latency, |tracer| without(latency, tracer.per_latency))
+    }
+}
+
+/// A time without the tracer's part in it, which is never taken to be more than half.
+fn without(time: Ns, cost: Ns) -> Ns {
+    time.saturating_sub(cost.max_zero().min(Ns(time.get() / 2).max_zero()))
+}

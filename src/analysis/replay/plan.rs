@@ -1,0 +1,82 @@
+//! Works changes out for each step.
+
+use super::change::{CallSet, Change};
+use super::model::{Model, NONE};
+use super::pass::{Action, Plan};
+use super::runs;
+use crate::analysis::waits::{WaitCause, Waits};
+use crate::trace::{CallIdx, Trace, base_name};
+
+/// The plan that makes all of `changes`.
+pub(super) fn plan(trace: &Trace, waits: &Waits, model: &Model, step_of_call: &[u32], changes: &[Change]) -> Plan {
+    let mut plan = Plan::default();
+    let mut planner = Planner { trace, waits, model, step_of_call, actions: Vec::new() };
+    for change in changes {
+        match change {
+            Change::Remove(calls) => planner.each(calls, |_, _| Some(Action::Remove)),
+            Change::Async(calls) => planner.each(calls, |_, cause| cause.map(without_wait)),
+            Change::Pinned => planner
+                .each(&CallSet::All, |_, cause| (cause == Some(WaitCause::PageableCopy)).then_some(Action::NoWait)),
+            Change::Host { millionths } => plan.host_millionths = *millionths,
+            Change::NoTracer(cost) => plan.tracer = Some(*cost),
+            Change::Graph => {}
+        }
+    }
+    // Last, because a call that is not made does not part a run of launches.
+    if changes.contains(&Change::Graph) {
+        planner.make_room();
+        runs::submit_as_graphs(trace, model, &mut planner.actions);
+    }
+    plan.actions = planner.actions;
+    plan
+}
+
+/// What becomes of a blocking call that must not wait.
+fn without_wait(cause: WaitCause) -> Action {
+    match cause {
+        WaitCause::Sync | WaitCause::SpinBody | WaitCause::SpinEnd => Action::Remove,
+        WaitCause::BlockingCopy
+        | WaitCause::PageableCopy
+        | WaitCause::Memset
+        | WaitCause::Free
+        | WaitCause::BlockingLaunch
+        | WaitCause::Recorded => Action::NoWait,
+    }
+}
+
+struct Planner<'a> {
+    trace: &'a Trace,
+    waits: &'a Waits,
+    model: &'a Model,
+    step_of_call: &'a [u32],
+    actions: Vec<Action>,
+}
+
+impl Planner<'_> {
+    fn make_room(&mut self) {
+        self.actions.resize(self.model.steps.len(), Action::Keep);
+    }
+
+    /// Sets the action of every call of a set.
+    fn each(&mut self, calls: &CallSet, action: impl Fn(CallIdx, Option<WaitCause>) -> Option<Action>) {
+        self.make_room();
+        let cause = |call| self.waits.of(call).map(|wait| wait.cause);
+        let mut set = |call: CallIdx, cause| {
+            let step = self.step_of_call.get(call.index()).copied().unwrap_or(NONE);
+            if let (true, Some(action)) = (step != NONE, action(call, cause)) {
+                self.actions[step as usize] = action;
+            }
+        };
+        match calls {
+            CallSet::All => self.waits.calls().iter().for_each(|wait| set(wait.call, Some(wait.cause))),
+            CallSet::Api(api) => {
+                let meant: Vec<bool> = self.trace.names.iter().map(|(_, name)| base_name(name) == api).collect();
+                let calls = &self.trace.calls;
+                for call in calls.indices().filter(|call| meant.get(calls.name[call.index()].index()) == Some(&true)) {
+                    set(call, cause(call));
+                }
+            }
+            CallSet::Calls(calls) => calls.iter().for_each(|&call| set(call, cause(call))),
+        }
+    }
+}

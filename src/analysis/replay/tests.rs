@@ -1,0 +1,333 @@
+//! Traces made by hand, whose answers are known to the nanosecond.
+
+use super::*;
+use crate::analysis::scene::Scene;
+use crate::trace::{MemoryKind, StreamKind, SyncKind};
+
+const US: i64 = 1_000;
+
+/// Without `api`, in the whole trace.
+fn without(trace: &Trace, api: &str) -> Outcome {
+    let waits = Waits::new(trace);
+    Replay::new(trace, &waits, None).with(&[Change::Remove(CallSet::Api(api.to_owned()))])
+}
+
+fn changed(trace: &Trace, changes: &[Change]) -> Outcome {
+    let waits = Waits::new(trace);
+    Replay::new(trace, &waits, None).with(changes)
+}
+
+fn call_of(trace: &Trace, correlation: u64) -> CallIdx {
+    trace.calls.indices().find(|call| trace.calls.correlation[call.index()].0 == correlation).unwrap()
+}
+
+fn op_of(trace: &Trace, correlation: u64) -> OpIdx {
+    trace.ops.indices().find(|op| trace.ops.correlation[op.index()].0 == correlation).unwrap()
+}
+
+/// `count` times: launch, a kernel of `kernel`, synchronise, then `host` of host code. Launch calls take 4 µs, latency
+/// is 5 µs, a synchronisation returns 2 µs after its kernel and takes 2 µs when it finds it done.
+fn synchronised_loop(count: i64, kernel: i64, host: i64) -> Trace {
+    let mut scene = Scene::new();
+    let mut at = 0;
+    for index in 0..count {
+        let id = index as u64 * 2 + 1;
+        let op = (at + 5 * US, at + 5 * US + kernel);
+        scene.launch(id, (at, at + 4 * US), 7, op);
+        let sync = at + 4 * US + 100;
+        let end = sync.max(op.1) + 2 * US;
+        scene.stream_sync(id + 1, 7, sync, end);
+        at = end + host;
+    }
+    scene.finish()
+}
+
+#[test]
+fn a_host_bound_loop_loses_no_more_than_the_calls_themselves() {
+    let trace = synchronised_loop(50, 500, 100 * US);
+    let outcome = without(&trace, "cudaStreamSynchronize");
+    // The kernel ends at 5.5 µs, so a synchronisation from 4.1 to 7.5 µs costs 3.4 µs and one transition of 100 ns.
+    assert_eq!(outcome.gain, Some(Ns(49 * 3_500)));
+    let idle = 49 * (7_500 + 100 * US - 500);
+    assert!(outcome.gain.unwrap().get() * 20 < idle, "idle time is not what the calls cost");
+}
+
+#[test]
+fn a_queue_bound_loop_gains_its_bubbles_but_for_the_dispatch_gap() {
+    let trace = synchronised_loop(50, 100 * US, US);
+    let outcome = without(&trace, "cudaStreamSynchronize");
+    // A bubble of 2 + 1 + 5 µs per iteration; what remains is the default dispatch gap.
+    assert_eq!(outcome.span, Ns(50 * 100 * US + 49 * US));
+    assert_eq!(outcome.gain, Some(Ns(49 * 7 * US)));
+}
+
+#[test]
+fn refilling_the_pipeline_counts() {
+    // Two kernels of 20 µs per iteration, whose launches take 15 µs: after each wait the second one comes late too.
+    let mut scene = Scene::new();
+    let mut at = 0;
+    for index in 0..20 {
+        let id = index as u64 * 3 + 1;
+        scene.launch(id, (at, at + 15 * US), 7, (at + 5 * US, at + 25 * US));
+        scene.launch(id + 1, (at + 15 * US, at + 30 * US), 7, (at + 26 * US, at + 46 * US));
+        scene.stream_sync(id + 2, 7, at + 30 * US, at + 48 * US);
+        at += 48 * US;
+    }
+    let outcome = without(&scene.finish(), "cudaStreamSynchronize");
+    // Without waits a kernel is launched every 15 µs and runs 20 µs: the device never runs dry.
+    assert_eq!(outcome.span, Ns(40 * 20 * US + 39 * US));
+}
+
+#[test]
+fn a_final_wait_costs_nothing() {
+    let mut scene = Scene::new();
+    for index in 0..20 {
+        let at = index * 4 * US;
+        scene.launch(index as u64 + 1, (at, at + 3 * US), 7, (5 * US + index * 101 * US, 105 * US + index * 101 * US));
+    }
+    scene.stream_sync(21, 7, 80 * US, 2_100 * US);
+    let outcome = without(&scene.finish(), "cudaStreamSynchronize");
+    assert_eq!(outcome.gain, Some(Ns::ZERO));
+}
+
+#[test]
+fn events_hold_other_streams_back() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 2 * US), 7, (5 * US, 55 * US));
+    scene.stream_sync(2, 7, 3 * US, 57 * US);
+    scene.launch(3, (58 * US, 60 * US), 8, (63 * US, 163 * US));
+    scene.record_event(4, 61 * US, 8, 1, None);
+    scene.wait_event(5, 62 * US, 9, 1, None);
+    scene.launch(6, (63 * US, 65 * US), 9, (164_500, 180 * US));
+    let trace = scene.finish();
+    let waits = Waits::new(&trace);
+    let replay = Replay::new(&trace, &waits, None);
+    assert_eq!(replay.unchanged().span, Ns(175 * US));
+    let timeline = replay.timeline(&[Change::Remove(CallSet::All)]);
+    // The wait takes its 54 µs along, and a transition: the least gap between calls here is 900 ns.
+    let shift = timeline.ops[op_of(&trace, 3).index()].unwrap().start - Ns(63 * US);
+    assert_eq!(shift, Ns(-(54 * US) - 900));
+    let held = timeline.ops[op_of(&trace, 6).index()].unwrap();
+    assert_eq!(held, Interval::new(Ns(164_500) + shift, Ns(180 * US) + shift), "it keeps its distance from the event");
+    assert_eq!(timeline.calls[call_of(&trace, 2).index()], None);
+}
+
+#[test]
+fn a_blocking_copy_made_asynchronous_still_runs() {
+    let build = |name: &str| {
+        let mut scene = Scene::new();
+        let mut at = 0;
+        for index in 0..10 {
+            let id = index as u64 * 2 + 1;
+            scene.launch(id, (at, at + 2 * US), 7, (at + 5 * US, at + 55 * US));
+            scene.call(name, id + 1, at + 2 * US, at + 60 * US);
+            scene.copy((MemoryKind::Device, MemoryKind::Pageable), 7, id + 1, at + 56 * US, at + 57 * US);
+            at += 60 * US;
+        }
+        scene.finish()
+    };
+    // Per iteration 50 µs and 1 µs of work and a dispatch gap of 1 µs after each, instead of 60 µs.
+    let blocking = build("cudaMemcpy_v3020");
+    assert_eq!(changed(&blocking, &[Change::Async(CallSet::All)]).gain, Some(Ns(9 * 7 * US)));
+    assert_eq!(changed(&blocking, &[Change::Pinned]).gain, Some(Ns::ZERO), "it waits by name");
+    // Without the copy at all, 50 µs and one gap.
+    assert_eq!(without(&blocking, "cudaMemcpy").span, Ns(10 * 50 * US + 9 * US));
+    let pageable = build("cudaMemcpyAsync_v3020");
+    assert_eq!(changed(&pageable, &[Change::Pinned]).gain, Some(Ns(9 * 7 * US)));
+}
+
+#[test]
+fn launches_submitted_as_one_graph() {
+    // Launch-bound: a kernel of 1 µs every 5 µs, three different ones per iteration.
+    let mut scene = Scene::new();
+    for index in 0..30i64 {
+        let (id, at) = (index as u64 + 1, index * 5 * US);
+        scene.call("cudaLaunchKernel_v7000", id, at, at + 4 * US);
+        let detail = crate::trace::Detail::Kernel {
+            grid: [1 + index as u32 % 3, 1, 1],
+            block: [32, 1, 1],
+            cluster: [0; 3],
+            registers: 0,
+            static_shared: 0,
+            dynamic_shared: 0,
+        };
+        scene.op(crate::trace::OpKind::Kernel, detail, 7, id, at + 5 * US, at + 6 * US);
+    }
+    let trace = scene.finish();
+    let outcome = changed(&trace, &[Change::Graph]);
+    // Ten graphs, each launched 4 µs + 1 µs after the one before; nodes follow each other by 80 ns.
+    assert_eq!(outcome.span, Ns(9 * 5 * US + 3 * US + 160));
+    assert!(!outcome.assumptions.is_empty());
+    let nothing_to_join = synchronised_loop(10, 10 * US, US);
+    assert_eq!(changed(&nothing_to_join, &[Change::Graph]).gain, Some(Ns::ZERO));
+    // Without the waits, the same kernel over and over is one run.
+    assert!(changed(&nothing_to_join, &[Change::Graph, Change::Async(CallSet::All)]).gain.unwrap() > Ns::ZERO);
+}
+
+#[test]
+fn nodes_of_a_graph_move_together() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 2 * US), 7, (5 * US, 55 * US));
+    scene.stream_sync(2, 7, 3 * US, 57 * US);
+    scene.call("cudaGraphLaunch_v10000", 3, 58 * US, 62 * US);
+    for (stream, start, end) in [(7, 65, 70), (8, 66, 80), (7, 71, 75)] {
+        scene.kernel(stream, 3, start * US, end * US);
+    }
+    let trace = scene.finish();
+    let waits = Waits::new(&trace);
+    let timeline = Replay::new(&trace, &waits, None).timeline(&[Change::Remove(CallSet::All)]);
+    let graph: Vec<_> = trace.call_ops(call_of(&trace, 3)).iter().map(|op| timeline.ops[op.index()].unwrap()).collect();
+    // The first node is held by the kernel before it on its stream, for one default gap; the others keep their place.
+    let at = |start: i64, end: i64| Interval::new(Ns(start * US), Ns(end * US));
+    assert_eq!(graph, [at(56, 61), at(57, 71), at(62, 66)]);
+}
+
+#[test]
+fn a_spin_waits_as_one() {
+    let mut scene = Scene::new();
+    let mut at = 0;
+    for index in 0..10 {
+        let id = index as u64 * 100 + 1;
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 25 * US));
+        for query in 0..22 {
+            let start = at + 4 * US + query * US;
+            let result = if query == 21 { 0 } else { 600 };
+            scene.call_returning("cudaStreamQuery_v3020", id + 1 + query as u64, start, start + 900, result);
+        }
+        at += 27 * US;
+    }
+    let trace = scene.finish();
+    let waits = Waits::new(&trace);
+    let replay = Replay::new(&trace, &waits, None);
+    assert_eq!(replay.unchanged().span, Ns(9 * 27 * US + 20 * US));
+    assert_eq!(replay.with(&[Change::Async(CallSet::All)]).span, Ns(10 * 20 * US + 9 * US));
+}
+
+#[test]
+fn threads_that_hand_over_keep_their_order_and_processes_do_not_know_each_other() {
+    let build = |second: u32| {
+        let mut scene = Scene::new();
+        scene.launch(1, (0, 2 * US), 7, (5 * US, 105 * US));
+        scene.stream_sync(2, 7, 3 * US, 107 * US);
+        if second == 1 {
+            scene.on_thread(1, 2);
+        } else {
+            scene.on_context(2, 0, 2);
+        }
+        scene.launch(3, (110 * US, 112 * US), 20, (115 * US, 120 * US));
+        scene.finish()
+    };
+    let start = |trace: &Trace| {
+        let waits = Waits::new(trace);
+        let timeline = Replay::new(trace, &waits, None).timeline(&[Change::Remove(CallSet::All)]);
+        timeline.calls[call_of(trace, 3).index()].unwrap().start
+    };
+    // The wait ends the moment it would have begun, 1 µs after the launch; its gap is the transition.
+    assert_eq!(start(&build(1)), Ns(2 * US + 3 * US));
+    assert_eq!(start(&build(2)), Ns(110 * US));
+}
+
+#[test]
+fn the_legacy_default_stream_waits_for_the_others() {
+    let mut scene = Scene::new();
+    scene.stream_kind(7, StreamKind::Null);
+    scene.stream_kind(13, StreamKind::Blocking);
+    scene.launch(1, (0, 2 * US), 13, (5 * US, 55 * US));
+    scene.stream_sync(2, 13, 3 * US, 57 * US);
+    scene.launch(3, (58 * US, 60 * US), 7, (63 * US, 70 * US));
+    let trace = scene.finish();
+    assert_eq!(without(&trace, "cudaStreamSynchronize").span, Ns(50 * US + US + 7 * US));
+}
+
+#[test]
+fn host_and_tracer_are_scaled() {
+    // Host-bound: 10 µs of host code per launch of 4 µs.
+    let mut scene = Scene::new();
+    for index in 0..11 {
+        let at = index * 14 * US;
+        scene.launch(index as u64 + 1, (at, at + 4 * US), 7, (at + 5 * US, at + 6 * US));
+    }
+    let trace = scene.finish();
+    assert_eq!(changed(&trace, &["host=0.5".parse().unwrap()]).gain, Some(Ns(10 * 5 * US)));
+    assert_eq!(changed(&trace, &["host=1".parse().unwrap()]).gain, Some(Ns::ZERO));
+    assert_eq!(changed(&trace, &["no-tracer".parse().unwrap()]).gain, Some(Ns(10 * US)));
+    assert_eq!(
+        changed(&trace, &["no-tracer=100000".parse().unwrap()]).gain,
+        Some(Ns(10 * 2 * US)),
+        "no more than half"
+    );
+}
+
+#[test]
+fn a_wait_without_a_record_is_for_what_had_ended() {
+    // Another stream's work goes on past the call: it was not waited for.
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 2 * US), 8, (5 * US, 900 * US));
+    scene.launch(2, (2 * US, 4 * US), 7, (6 * US, 56 * US));
+    scene.call("cudaStreamSynchronize_v3020", 3, 5 * US, 58 * US);
+    scene.launch(4, (60 * US, 62 * US), 7, (65 * US, 70 * US));
+    let trace = scene.finish();
+    let waits = Waits::new(&trace);
+    let replay = Replay::new(&trace, &waits, None);
+    let timeline = replay.timeline(&[]);
+    assert_eq!(timeline.calls[call_of(&trace, 3).index()], Some(trace.calls.interval(call_of(&trace, 3))));
+    assert_eq!(timeline.ops[op_of(&trace, 4).index()], Some(trace.ops.interval(op_of(&trace, 4))));
+}
+
+#[test]
+fn a_window_leaves_what_was_submitted_before_it_in_place() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 2 * US), 7, (5 * US, 105 * US));
+    scene.stream_sync(2, 7, 20 * US, 107 * US);
+    scene.launch(3, (110 * US, 112 * US), 7, (115 * US, 120 * US));
+    scene.launch(4, (500 * US, 502 * US), 7, (505 * US, 510 * US));
+    let trace = scene.finish();
+    let waits = Waits::new(&trace);
+    let replay = Replay::new(&trace, &waits, Some(Interval::new(Ns(10 * US), Ns(200 * US))));
+    assert_eq!(replay.unchanged().span, Ns(115 * US));
+    let timeline = replay.timeline(&[Change::Remove(CallSet::All)]);
+    assert_eq!(timeline.ops[0], Some(trace.ops.interval(OpIdx(0))));
+    assert_eq!(timeline.ops[1].unwrap().start, Ns(106 * US));
+    assert_eq!(timeline.ops[2], None);
+}
+
+#[test]
+fn devices_are_told_apart() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 2 * US), 7, (5 * US, 55 * US));
+    scene.call("cudaDeviceSynchronize_v3020", 2, 3 * US, 57 * US);
+    scene.sync_record(SyncKind::Context, 2, (3 * US, 57 * US), None, None);
+    scene.on_context(1, 1, 2);
+    scene.launch(3, (58 * US, 60 * US), 7, (63 * US, 163 * US));
+    let trace = scene.finish();
+    let outcome = without(&trace, "cudaDeviceSynchronize");
+    let spans: Vec<_> = outcome.devices.iter().map(|device| (device.device, device.span)).collect();
+    assert_eq!(spans, [(DeviceIdx(0), Ns(50 * US)), (DeviceIdx(1), Ns(100 * US))]);
+    assert!(outcome.span < Ns(158 * US), "they overlap now");
+}
+
+#[test]
+fn groups_of_calls_are_priced_and_the_costliest_first() {
+    let trace = synchronised_loop(20, 100 * US, US);
+    let waits = Waits::new(&trace);
+    let replay = Replay::new(&trace, &waits, None);
+    let syncs: Vec<CallIdx> = waits.calls().iter().map(|wait| wait.call).collect();
+    let (some, last) = (syncs[..15].to_vec(), syncs[19..].to_vec());
+    let groups = [last.clone(), some.clone(), syncs.clone()];
+    let costs = sync_cost(&replay, &groups, 16);
+    assert_eq!(costs, [Some(Ns::ZERO), Some(Ns(15 * 7 * US)), Some(Ns(19 * 7 * US))]);
+    assert_eq!(sync_cost(&replay, &groups, 1), [None, None, Some(Ns(19 * 7 * US))]);
+    for (group, cost) in groups.into_iter().zip(costs) {
+        let alone = replay.with(&[Change::Remove(CallSet::Calls(group))]);
+        assert_eq!(alone.gain, cost, "side by side or alone");
+    }
+}
+
+#[test]
+fn an_empty_trace_has_no_span() {
+    let trace = Trace::default();
+    let waits = Waits::default();
+    let outcome = Replay::new(&trace, &waits, None).with(&[Change::Graph, Change::Remove(CallSet::All)]);
+    assert_eq!((outcome.span, outcome.gain), (Ns::ZERO, Some(Ns::ZERO)));
+    assert_eq!(outcome.devices, []);
+}
