@@ -12,6 +12,9 @@
 //! | `complete` | `worker`: buffers are completed on a thread of the library's own |
 //! | `timestamp` | `fails`: `cuptiGetTimestamp` does not work |
 //!
+//! Under the name `libcuda.so.1` it plays libcuda: `MOCK_CUDA` is the result of its functions (0), so 34 makes it the
+//! toolkit's stub.
+//!
 //! The functions named `mock_*` make it do work. It shares no code with the recorder, so that both cannot be wrong in
 //! the same way.
 
@@ -19,6 +22,7 @@
 #![expect(missing_docs, clippy::missing_safety_doc, reason = "the functions are documented by CUPTI")]
 
 mod counters;
+mod cuda;
 mod options;
 mod work;
 

@@ -1,7 +1,5 @@
 //! The mock library, the child processes, and a reading of the spool that shares nothing with the decoder.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use cupti::spool::{Anchor, Chunk, Drops, End, Ending, Header, Note, Reader, Strings};
 use libloading::os::unix::Library;
 use std::ffi::{CString, c_char};
@@ -10,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+/// A scenario's name, and its body, which is told where to put a spool.
+pub(crate) type Scenario = (&'static str, fn(&Path));
+
 pub(crate) const SCENARIO: &str = "COLLECTOR_TEST_SCENARIO";
-pub(crate) const OWN_END: &str = "COLLECTOR_TEST_OWN_END";
 pub(crate) const SPOOL: &str = "COLLECTOR_TEST_SPOOL";
 const LIBRARY: &str = "COLLECTOR_TEST_LIBRARY";
 
@@ -59,11 +59,9 @@ impl Child {
 pub(crate) fn run_child(scenario: &str, options: &str, environment: &[(&str, &Path)]) -> Child {
     let folder = tempfile::tempdir().unwrap();
     let spool = folder.path().join("test.bubcap");
-    let own_end = matches!(scenario, "exits" | "is_killed");
-    let (test, variable) = if own_end { ("child_with_its_own_end", OWN_END) } else { ("child", SCENARIO) };
     let output = Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads", "1"])
-        .env(variable, scenario)
+        .args(["child", "--exact", "--nocapture", "--test-threads", "1"])
+        .env(SCENARIO, scenario)
         .env(SPOOL, &spool)
         .env(LIBRARY, library())
         .env("MOCK_CUPTI", options)

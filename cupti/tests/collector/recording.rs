@@ -1,37 +1,11 @@
-//! The recorder against a library that plays CUPTI. A process can be recorded once, so every test runs its scenario in
-//! a child: this program again, with the scenario's name in the environment.
+//! Whole recordings.
 
-#![expect(unsafe_code, reason = "loads the mock and vouches for its needing no driver")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
-
-use common::{Mock, Spool, run_child};
+use crate::common::{self, Mock, Spool, run_child};
 use cupti::loader::{Driver, LoaderError};
 use cupti::spool::{Ending, Graphs};
 use cupti::{Config, Recorder, RecorderError, Summary};
 use std::path::Path;
 use std::time::Duration;
-
-/// Not a test of its own: the body of the scenario that the environment names.
-#[test]
-fn child() {
-    let Ok(scenario) = std::env::var(common::SCENARIO) else { return };
-    let (_, body) = SCENARIOS.iter().find(|(name, _)| *name == scenario).expect("a known scenario");
-    body(Path::new(&std::env::var_os(common::SPOOL).unwrap()));
-}
-
-macro_rules! scenarios {
-    ($( $name:ident($options:literal) $body:expr; )*) => {
-        const SCENARIOS: &[(&str, fn(&Path))] = &[$( (stringify!($name), $body), )*];
-        $(
-            #[test]
-            fn $name() {
-                run_child(stringify!($name), $options, &[]).assert_ended_well();
-            }
-        )*
-    };
-}
 
 fn config() -> Config {
     Config {
@@ -369,17 +343,20 @@ fn a_process_that_is_killed() {
 }
 
 /// The bodies of those.
-#[test]
-fn child_with_its_own_end() {
-    let Ok(scenario) = std::env::var(common::OWN_END) else { return };
-    let path = std::env::var_os(common::SPOOL).unwrap();
-    start(&config(), Path::new(&path)).unwrap();
-    let mock = Mock::loaded();
-    mock.launch(3, 1000);
-    if scenario == "exits" {
+pub(crate) const OWN_END: &[common::Scenario] = &[
+    ("exits", |path| {
+        record_and_leave_running(path);
         std::process::exit(0);
-    }
-    std::thread::sleep(Duration::from_millis(500));
-    // SAFETY: the process ends here.
-    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }),
+    ("is_killed", |path| {
+        record_and_leave_running(path);
+        std::thread::sleep(Duration::from_millis(500));
+        // SAFETY: the process ends here.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }),
+];
+
+fn record_and_leave_running(path: &Path) {
+    start(&config(), path).unwrap();
+    Mock::loaded().launch(3, 1000);
 }
