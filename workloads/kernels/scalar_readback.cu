@@ -4,7 +4,9 @@
 // An iteration is `sweeps` sweeps over the ring, the last of which also computes that distance, the residual.
 // Every kernel returns at once when the state says `done`: work that was launched too far ahead changes nothing.
 //
-// Compiled with --fmad=false: the host's reference gives the same bits.
+// The host's reference is src/scalar_readback/reference.rs.
+
+#include "relax.cuh"
 
 struct State {
     float residual;        // of the last iteration
@@ -17,16 +19,13 @@ struct State {
     unsigned barrier;      // arrivals at the grid barrier, for the persistent kernel
 };
 
-// `steps` damped steps of one unknown towards the value that its neighbours ask for.
+// Moves one unknown towards the value that its neighbours ask for.
 __device__ __forceinline__ float relax(const float *from, unsigned i, unsigned size, unsigned steps, float coupling)
 {
     float left = from[i == 0 ? size - 1 : i - 1];
     float right = from[i + 1 == size ? 0 : i + 1];
     float target = coupling * (left + right);
-    float x = from[i];
-    for (unsigned step = 0; step < steps; ++step)
-        x = x + 0.5f * (target - x);
-    return x;
+    return relax(from[i], target, steps);
 }
 
 // The block's largest value, in thread 0.

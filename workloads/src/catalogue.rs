@@ -1,6 +1,7 @@
 //! What there is to run.
 
-use crate::{Outcome, RunSpec, WorkloadError, scalar_readback};
+use crate::{Outcome, RunSpec, WorkloadError};
+use crate::{allocation, default_stream, graph_replay, pipeline, scalar_readback, timing};
 
 /// A workload: one piece of work in several variants.
 #[derive(Debug)]
@@ -82,7 +83,14 @@ impl OptionInfo {
 
 /// Every workload, in the order to show them.
 pub fn catalogue() -> &'static [WorkloadInfo] {
-    static CATALOGUE: &[WorkloadInfo] = &[scalar_readback::INFO];
+    static CATALOGUE: &[WorkloadInfo] = &[
+        scalar_readback::INFO,
+        pipeline::INFO,
+        graph_replay::INFO,
+        default_stream::INFO,
+        allocation::INFO,
+        timing::INFO,
+    ];
     CATALOGUE
 }
 

@@ -7,12 +7,19 @@
 //! They know nothing of profiling. Only a driver is needed: the kernels are embedded as PTX, with their sources and
 //! the command that compiles them in `kernels/`.
 
+mod allocation;
+mod arithmetic;
 mod catalogue;
+mod default_stream;
 mod error;
 mod gpu;
+mod graph_replay;
 mod outcome;
+mod pipeline;
 mod scalar_readback;
 mod spec;
+mod stir_all;
+mod timing;
 
 pub use catalogue::{OptionInfo, VariantInfo, WorkloadInfo, catalogue};
 pub use error::{CudaError, NoGpu, WorkloadError};

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::gpu::{Gpu, Measured};
+
 /// What one run of a workload did and how long it took.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -23,8 +25,27 @@ pub struct Outcome {
     pub driver_version: i32,
 }
 
+impl Outcome {
+    pub(crate) fn new(gpu: &Gpu, iterations: u64, warmup: u64, measured: Measured, answer: String) -> Self {
+        Self {
+            iterations,
+            warmup,
+            wall_ns: measured.wall_ns,
+            measured_realtime_ns: measured.realtime_ns,
+            answer,
+            device_name: gpu.name().to_owned(),
+            driver_version: gpu.driver_version(),
+        }
+    }
+}
+
+/// An answer that is the bits of some numbers.
+pub(crate) fn hash_floats(numbers: &[f32]) -> String {
+    format!("{:016x}", hash_words(numbers.iter().map(|number| number.to_bits())))
+}
+
 /// FNV-1a, 64 bit, over the little-endian bytes of some words.
-pub(crate) fn hash_words(words: impl IntoIterator<Item = u32>) -> u64 {
+fn hash_words(words: impl IntoIterator<Item = u32>) -> u64 {
     hash_bytes(words.into_iter().flat_map(u32::to_le_bytes))
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{OptionInfo, WorkloadInfo, catalogue};
+use crate::{OptionInfo, WorkloadError, WorkloadInfo, catalogue};
 
 /// A variant of a workload and a value for each of its options. There is no spec that cannot be run for its form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -124,6 +124,14 @@ impl RunSpec {
     /// Every option of the workload with its value, whether it was given or is the default.
     pub fn options(&self) -> &BTreeMap<&'static str, u64> {
         &self.options
+    }
+
+    /// The variant in the workload's own terms.
+    pub(crate) fn choose<V>(&self, from_name: impl Fn(&str) -> Option<V>) -> Result<V, WorkloadError> {
+        from_name(self.variant).ok_or_else(|| WorkloadError::Unsupported {
+            variant: self.variant,
+            reason: "the workload does not have it".to_owned(),
+        })
     }
 
     /// The value of an option, which is 0 if the workload has none of that name.

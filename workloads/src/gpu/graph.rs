@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 
 use cudarc::driver::sys;
 
-use super::{Gpu, Stream, check};
+use super::module::Arguments;
+use super::{Gpu, Grid, Kernel, Stream, check};
 use crate::CudaError;
 
 /// Work and its order, not yet ready to run.
@@ -97,6 +98,16 @@ impl<'g> Graph<'g> {
         Ok(graph)
     }
 
+    /// The node that everything else in the graph comes after. The graph must have one.
+    pub(crate) fn root(&self) -> Result<Node<'_>, CudaError> {
+        let mut raw = std::ptr::null_mut();
+        let mut count = 1;
+        // SAFETY: the graph is alive; the pointers are to room for one node and to the number 1.
+        let status = unsafe { sys::cuGraphGetRootNodes(self.raw, &raw mut raw, &raw mut count) };
+        check("cuGraphGetRootNodes", status)?;
+        Ok(Node { raw, graph: PhantomData })
+    }
+
     /// Makes the graph ready to run.
     pub(crate) fn instantiate(&self) -> Result<GraphExec<'g>, CudaError> {
         let mut raw = std::ptr::null_mut();
@@ -114,6 +125,13 @@ impl Drop for Graph<'_> {
             let _ = unsafe { sys::cuGraphDestroy(self.raw) };
         }
     }
+}
+
+/// A node of a graph.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Node<'a> {
+    raw: sys::CUgraphNode,
+    graph: PhantomData<&'a ()>,
 }
 
 /// By which a kernel in the body of a loop says whether the body runs again.
@@ -136,6 +154,37 @@ pub(crate) struct GraphExec<'g> {
 }
 
 impl GraphExec<'_> {
+    /// Gives a kernel's node, of the graph that this one was made from, other arguments from the next launch on.
+    pub(crate) fn set_kernel_arguments<A: Arguments>(
+        &self,
+        node: Node<'_>,
+        kernel: &Kernel<'_, A>,
+        grid: Grid,
+        arguments: &A,
+    ) -> Result<(), CudaError> {
+        arguments.with_pointers(|pointers| {
+            let parameters = sys::CUDA_KERNEL_NODE_PARAMS {
+                func: kernel.raw,
+                gridDimX: grid.blocks,
+                gridDimY: 1,
+                gridDimZ: 1,
+                blockDimX: grid.threads,
+                blockDimY: 1,
+                blockDimZ: 1,
+                sharedMemBytes: 0,
+                kernelParams: pointers.as_mut_ptr(),
+                extra: std::ptr::null_mut(),
+                kern: std::ptr::null_mut(),
+                ctx: std::ptr::null_mut(),
+            };
+            // SAFETY: graphs and kernel are alive; there is a pointer to a live value of the right size for each of
+            // the kernel's parameters (`Module::kernel`), and they are read before the call returns. The driver
+            // refuses a node that is not of this graph.
+            let status = unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.raw, node.raw, &raw const parameters) };
+            check("cuGraphExecKernelNodeSetParams", status)
+        })
+    }
+
     /// Puts what the first launch would have to do on the device now.
     pub(crate) fn upload(&self, stream: &Stream<'_>) -> Result<(), CudaError> {
         // SAFETY: graph and stream are alive and of the same context.

@@ -1,4 +1,4 @@
-//! Memory of the device, and host memory that the device can reach.
+//! Memory of the device, and host memory that copies and kernels can reach.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -28,6 +28,16 @@ impl<T> DevicePtr<T> {
     const fn new(address: sys::CUdeviceptr) -> Self {
         Self { address, value: PhantomData }
     }
+
+    pub(super) fn address(&self) -> &sys::CUdeviceptr {
+        &self.address
+    }
+}
+
+/// Memory that kernels can be given.
+pub(crate) trait Place<T> {
+    /// The address of the first value.
+    fn ptr(&self) -> DevicePtr<T>;
 }
 
 /// Values in device memory.
@@ -36,6 +46,12 @@ pub(crate) struct DeviceBuffer<'g, T> {
     address: sys::CUdeviceptr,
     len: usize,
     owner: PhantomData<(&'g Gpu, T)>,
+}
+
+impl<T> Place<T> for DeviceBuffer<'_, T> {
+    fn ptr(&self) -> DevicePtr<T> {
+        DevicePtr::new(self.address)
+    }
 }
 
 impl<'g, T: Scalar> DeviceBuffer<'g, T> {
@@ -47,11 +63,6 @@ impl<'g, T: Scalar> DeviceBuffer<'g, T> {
         Ok(Self { address, len, owner: PhantomData })
     }
 
-    /// The address of the first value.
-    pub(crate) fn ptr(&self) -> DevicePtr<T> {
-        DevicePtr::new(self.address)
-    }
-
     /// Copies from the start of the buffer, blocking. Ordered behind the work of the legacy default stream only.
     pub(crate) fn read(&self, values: &mut [T]) -> Result<(), CudaError> {
         assert!(values.len() <= self.len, "more values than the buffer has");
@@ -61,7 +72,7 @@ impl<'g, T: Scalar> DeviceBuffer<'g, T> {
         check("cuMemcpyDtoH", status)
     }
 
-    /// Copies to the start of the buffer, blocking until `values` may be changed again.
+    /// Copies to the start of the buffer, blocking until `values` may be changed again. Ordered as [`Self::read`].
     pub(crate) fn write(&self, values: &[T]) -> Result<(), CudaError> {
         assert!(values.len() <= self.len, "more values than the buffer has");
         // SAFETY: the destination is at least as long as the source, which the driver has read when it returns.
@@ -69,19 +80,53 @@ impl<'g, T: Scalar> DeviceBuffer<'g, T> {
         check("cuMemcpyHtoD", status)
     }
 
-    /// Starts copying the first value to place `index` of a pinned buffer.
-    pub(crate) fn read_first_async(
+    /// As [`Self::write`], of `count` values from place `at` of host memory on.
+    pub(crate) fn upload(&self, from: &HostBuffer<'_, T>, at: usize, count: usize) -> Result<(), CudaError> {
+        assert!(count <= self.len, "more values than the buffer has");
+        let source: *const c_void = from.places(at, count).cast_const().cast();
+        // SAFETY: source and destination hold `count` values.
+        let status = unsafe { sys::cuMemcpyHtoD_v2(self.address, source, size_of::<T>() * count) };
+        check("cuMemcpyHtoD", status)
+    }
+
+    /// As [`Self::read`], of `count` values to place `at` of host memory and on.
+    pub(crate) fn download(&self, to: &HostBuffer<'_, T>, at: usize, count: usize) -> Result<(), CudaError> {
+        assert!(count <= self.len, "more values than the buffer has");
+        // SAFETY: source and destination hold `count` values, and any bits are a `T`.
+        let status = unsafe {
+            sys::cuMemcpyDtoH_v2(to.places(at, count).cast::<c_void>(), self.address, size_of::<T>() * count)
+        };
+        check("cuMemcpyDtoH", status)
+    }
+
+    /// Starts copying `count` values from place `at` of host memory on to the start of the buffer.
+    pub(crate) fn upload_async(
         &self,
-        to: &PinnedBuffer<'_, T>,
-        index: usize,
+        from: &HostBuffer<'_, T>,
+        at: usize,
+        count: usize,
         stream: &Stream<'_>,
     ) -> Result<(), CudaError> {
-        assert!(self.len > 0, "an empty buffer");
-        let place = to.place(index);
-        // SAFETY: source and destination hold a value each; the destination is only ever read volatile, and waits
-        // for the device before it is freed.
-        let status =
-            unsafe { sys::cuMemcpyDtoHAsync_v2(place.cast::<c_void>(), self.address, size_of::<T>(), stream.raw()) };
+        assert!(count <= self.len, "more values than the buffer has");
+        let source: *const c_void = from.places(at, count).cast_const().cast();
+        // SAFETY: source and destination hold `count` values; both wait for the device before they are freed.
+        let status = unsafe { sys::cuMemcpyHtoDAsync_v2(self.address, source, size_of::<T>() * count, stream.raw()) };
+        check("cuMemcpyHtoDAsync", status)
+    }
+
+    /// Starts copying `count` values from the start of the buffer to place `at` of host memory and on.
+    pub(crate) fn download_async(
+        &self,
+        to: &HostBuffer<'_, T>,
+        at: usize,
+        count: usize,
+        stream: &Stream<'_>,
+    ) -> Result<(), CudaError> {
+        assert!(count <= self.len, "more values than the buffer has");
+        let place = to.places(at, count).cast::<c_void>();
+        // SAFETY: source and destination hold `count` values; both wait for the device before they are freed, and
+        // the destination is only read volatile.
+        let status = unsafe { sys::cuMemcpyDtoHAsync_v2(place, self.address, size_of::<T>() * count, stream.raw()) };
         check("cuMemcpyDtoHAsync", status)
     }
 }
@@ -94,41 +139,80 @@ impl<T> Drop for DeviceBuffer<'_, T> {
     }
 }
 
-/// Values in page-locked host memory, which the device may change at any time: they are only read and written
-/// whole and volatile.
+/// Values in device memory that is allocated and freed in the order of a stream.
 #[derive(Debug)]
-pub(crate) struct PinnedBuffer<'g, T> {
+pub(crate) struct PooledBuffer<'s, T> {
+    address: sys::CUdeviceptr,
+    stream: &'s Stream<'s>,
+    value: PhantomData<T>,
+}
+
+impl<'s, T: Scalar> PooledBuffer<'s, T> {
+    /// Allocates room for `len` values in the order of the stream, which alone may use it. The device must have
+    /// memory pools.
+    pub(crate) fn new(stream: &'s Stream<'s>, len: usize) -> Result<Self, CudaError> {
+        let mut address = 0;
+        // SAFETY: the stream is alive; the pointer is to a live variable.
+        let status = unsafe { sys::cuMemAllocAsync(&raw mut address, size_of::<T>() * len, stream.raw()) };
+        check("cuMemAllocAsync", status)?;
+        Ok(Self { address, stream, value: PhantomData })
+    }
+}
+
+impl<T> Place<T> for PooledBuffer<'_, T> {
+    fn ptr(&self) -> DevicePtr<T> {
+        DevicePtr::new(self.address)
+    }
+}
+
+impl<T> Drop for PooledBuffer<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` and freed once, behind the stream's work that uses it. A failure has no
+        // consequence that could be handled here.
+        let _ = unsafe { sys::cuMemFreeAsync(self.address, self.stream.raw()) };
+    }
+}
+
+/// Values in host memory, which the device may change at any time: they are only read and written whole and
+/// volatile.
+#[derive(Debug)]
+pub(crate) struct HostBuffer<'g, T> {
     first: *mut T,
     len: usize,
+    locked: bool,
     owner: PhantomData<&'g Gpu>,
 }
 
-impl<'g, T: Scalar> PinnedBuffer<'g, T> {
-    /// Allocates `len` values of zero.
-    pub(crate) fn new(_gpu: &'g Gpu, len: usize) -> Result<Self, CudaError> {
-        Self::allocate(len, 0)
+impl<'g, T: Scalar> HostBuffer<'g, T> {
+    /// `len` values of zero in ordinary memory.
+    pub(crate) fn pageable(_gpu: &'g Gpu, len: usize) -> Self {
+        let values = vec![T::default(); len].into_boxed_slice();
+        Self { first: Box::into_raw(values).cast(), len, locked: false, owner: PhantomData }
     }
 
-    /// Allocates `len` values of zero that kernels can reach at [`Self::device_ptr`].
+    /// `len` values of zero in page-locked memory.
+    pub(crate) fn pinned(_gpu: &'g Gpu, len: usize) -> Result<Self, CudaError> {
+        Self::lock(len, 0)
+    }
+
+    /// `len` values of zero in page-locked memory that kernels can reach at [`Self::device_ptr`].
     pub(crate) fn mapped(_gpu: &'g Gpu, len: usize) -> Result<Self, CudaError> {
-        Self::allocate(len, sys::CU_MEMHOSTALLOC_DEVICEMAP)
+        Self::lock(len, sys::CU_MEMHOSTALLOC_DEVICEMAP)
     }
 
-    fn allocate(len: usize, flags: u32) -> Result<Self, CudaError> {
+    fn lock(len: usize, flags: u32) -> Result<Self, CudaError> {
         let mut first: *mut c_void = std::ptr::null_mut();
         // SAFETY: a context is current while a `Gpu` lives; the pointer is to a live variable.
         check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&raw mut first, size_of::<T>() * len, flags) })?;
-        let buffer = Self { first: first.cast(), len, owner: PhantomData };
-        for index in 0..len {
-            buffer.set(index, T::default());
-        }
+        let buffer = Self { first: first.cast(), len, locked: true, owner: PhantomData };
+        (0..len).for_each(|index| buffer.set(index, T::default()));
         Ok(buffer)
     }
 
-    /// Where kernels find the first value.
+    /// Where kernels find the first value of a mapped buffer.
     pub(crate) fn device_ptr(&self) -> Result<DevicePtr<T>, CudaError> {
         let mut address = 0;
-        // SAFETY: the buffer is page-locked memory of the current context; the pointer is to a live variable.
+        // SAFETY: the driver refuses memory that is not its own; the pointer is to a live variable.
         let status = unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, self.first.cast(), 0) };
         check("cuMemHostGetDevicePointer", status)?;
         Ok(DevicePtr::new(address))
@@ -136,41 +220,46 @@ impl<'g, T: Scalar> PinnedBuffer<'g, T> {
 
     /// The value at `index` now.
     pub(crate) fn get(&self, index: usize) -> T {
-        // SAFETY: in bounds, aligned (the allocation is page-aligned), and any bits are a `T`. Volatile, because the
-        // device may write at any time; naturally aligned words of up to 64 bit do not tear.
-        unsafe { self.place(index).read_volatile() }
+        // SAFETY: in bounds, aligned (pages or a box of `T`), and any bits are a `T`. Volatile, because the device may
+        // write at any time; naturally aligned words of up to 64 bit do not tear.
+        unsafe { self.places(index, 1).read_volatile() }
     }
 
     /// Sets the value at `index`.
     pub(crate) fn set(&self, index: usize, value: T) {
         // SAFETY: as in `get`.
-        unsafe { self.place(index).write_volatile(value) };
+        unsafe { self.places(index, 1).write_volatile(value) };
     }
 
-    fn place(&self, index: usize) -> *mut T {
-        assert!(index < self.len, "beyond the buffer");
-        self.first.wrapping_add(index)
+    /// Sets the values from `at` on.
+    pub(crate) fn set_all(&self, at: usize, values: &[T]) {
+        values.iter().enumerate().for_each(|(index, value)| self.set(at + index, *value));
+    }
+
+    /// All values now.
+    pub(crate) fn to_vec(&self) -> Vec<T> {
+        (0..self.len).map(|index| self.get(index)).collect()
+    }
+
+    /// The address of `count` values from `at` on, all of which exist.
+    fn places(&self, at: usize, count: usize) -> *mut T {
+        assert!(at.checked_add(count).is_some_and(|end| end <= self.len), "beyond the buffer");
+        self.first.wrapping_add(at)
     }
 }
 
-impl<T> Drop for PinnedBuffer<'_, T> {
+impl<T> Drop for HostBuffer<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: allocated in `allocate` and freed once. Copies may still be under way after an error, hence the
-        // wait. Failures have no consequence that could be handled here.
+        // SAFETY: allocated in `pageable` as a box of `len` values or in `lock` by the driver, and freed once. Copies
+        // may still be under way after an error, hence the wait. Failures have no consequence that could be handled
+        // here.
         unsafe {
             let _ = sys::cuCtxSynchronize();
-            let _ = sys::cuMemFreeHost(self.first.cast());
+            if self.locked {
+                let _ = sys::cuMemFreeHost(self.first.cast());
+            } else {
+                drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.first, self.len)));
+            }
         }
-    }
-}
-
-/// Makes the value an argument of kernels.
-pub(super) trait Address {
-    fn address(&self) -> &sys::CUdeviceptr;
-}
-
-impl<T> Address for DevicePtr<T> {
-    fn address(&self) -> &sys::CUdeviceptr {
-        &self.address
     }
 }

@@ -18,7 +18,7 @@ use cudarc::driver::sys;
 #[cfg(test)]
 pub(crate) use driver::is_present as driver_is_present;
 pub(crate) use graph::{Graph, GraphExec, Loop};
-pub(crate) use memory::{DeviceBuffer, DevicePtr, PinnedBuffer};
+pub(crate) use memory::{DeviceBuffer, DevicePtr, HostBuffer, Place, PooledBuffer};
 #[cfg(test)]
 pub(crate) use module::{Arguments, parameters};
 pub(crate) use module::{Grid, Kernel, Module};

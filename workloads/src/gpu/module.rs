@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 
 use cudarc::driver::sys;
 
-use super::memory::Address;
 use super::{DevicePtr, Gpu, Loop, Stream, check};
 use crate::CudaError;
 
@@ -70,7 +69,7 @@ pub(crate) fn parameters<'p>(ptx: &'p str, kernel: &str) -> Option<Vec<&'p str>>
 /// A kernel that takes arguments of the kinds of `A`.
 #[derive(Debug)]
 pub(crate) struct Kernel<'m, A> {
-    raw: sys::CUfunction,
+    pub(super) raw: sys::CUfunction,
     module: PhantomData<&'m ()>,
     arguments: PhantomData<fn(A)>,
 }

@@ -21,6 +21,17 @@ impl<'g> Stream<'g> {
         Self::create(gpu, sys::CUstream_flags::CU_STREAM_NON_BLOCKING)
     }
 
+    /// A stream that waits for the legacy default stream and makes it wait.
+    pub(crate) fn blocking(gpu: &'g Gpu) -> Result<Self, CudaError> {
+        Self::create(gpu, sys::CUstream_flags::CU_STREAM_DEFAULT)
+    }
+
+    /// The default stream of this thread, which does as an ordinary blocking stream.
+    pub(crate) fn per_thread_default(_gpu: &'g Gpu) -> Self {
+        // `CU_STREAM_PER_THREAD` of cuda.h: a handle that is a number, not an address.
+        Self { raw: std::ptr::without_provenance_mut(2), owned: false, owner: PhantomData }
+    }
+
     /// The legacy default stream, which plain blocking copies are ordered behind.
     pub(crate) fn legacy_default(_gpu: &'g Gpu) -> Self {
         Self { raw: std::ptr::null_mut(), owned: false, owner: PhantomData }
@@ -41,6 +52,12 @@ impl<'g> Stream<'g> {
     pub(crate) fn synchronize(&self) -> Result<(), CudaError> {
         // SAFETY: the stream is alive.
         check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw) })
+    }
+
+    /// Holds what is enqueued from now on until the event's last record is reached.
+    pub(crate) fn wait(&self, event: &Event<'_>) -> Result<(), CudaError> {
+        // SAFETY: stream and event are alive and of the same context.
+        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw, 0) })
     }
 
     /// Whether all work of the stream is done.
@@ -76,6 +93,11 @@ impl<'g> Event<'g> {
         Self::create(gpu, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
     }
 
+    /// An event that takes a time stamp.
+    pub(crate) fn timed(gpu: &'g Gpu) -> Result<Self, CudaError> {
+        Self::create(gpu, sys::CUevent_flags::CU_EVENT_DEFAULT)
+    }
+
     fn create(_gpu: &'g Gpu, flags: sys::CUevent_flags) -> Result<Self, CudaError> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: a context is current while a `Gpu` lives; the pointer is to a live variable.
@@ -93,6 +115,15 @@ impl<'g> Event<'g> {
     pub(crate) fn synchronize(&self) -> Result<(), CudaError> {
         // SAFETY: the event is alive.
         check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
+    }
+
+    /// Milliseconds of the device's time from another event to this one. Both must be timed and reached.
+    pub(crate) fn milliseconds_since(&self, earlier: &Self) -> Result<f32, CudaError> {
+        let mut milliseconds = 0.0;
+        // SAFETY: both events are alive; the pointer is to a live variable.
+        let status = unsafe { sys::cuEventElapsedTime(&raw mut milliseconds, earlier.raw, self.raw) };
+        check("cuEventElapsedTime", status)?;
+        Ok(milliseconds)
     }
 }
 

@@ -8,9 +8,10 @@
 mod reference;
 mod shapes;
 
+use crate::arithmetic::{first_difference, repeated};
 use crate::catalogue::{OptionInfo, VariantInfo, WorkloadInfo};
-use crate::gpu::{DeviceBuffer, DevicePtr, Gpu, Grid, Kernel, Loop, Measured, Module, Stream};
-use crate::outcome::hash_words;
+use crate::gpu::{DeviceBuffer, DevicePtr, Gpu, Grid, Kernel, Loop, Module, Place, Stream};
+use crate::outcome::hash_floats;
 use crate::{CudaError, Outcome, RunSpec, WorkloadError};
 use reference::Solution;
 use shapes::Variant;
@@ -54,7 +55,7 @@ const BATCH: OptionInfo = OptionInfo::new("batch", 10, 1, 1_024, "graph: iterati
 /// What to solve.
 #[derive(Debug, Clone, Copy)]
 struct Problem {
-    /// Unknowns, a multiple of [`reference::PERIOD`].
+    /// Unknowns, a multiple of the period of their start.
     size: u32,
     /// Sweeps, and so kernels, per iteration.
     sweeps: u32,
@@ -144,8 +145,7 @@ impl<'g> Solver<'g> {
 
     /// Sets the start of a solve, and waits until it is there.
     fn reset(&self, goal: Goal) -> Result<(), CudaError> {
-        let start: Vec<f32> = reference::start().into_iter().cycle().take(self.problem.size as usize).collect();
-        self.a.write(&start)?;
+        self.a.write(&repeated(&reference::start(), self.problem.size as usize))?;
         let mut words = [0; state::WORDS];
         words[state::TOLERANCE] = goal.tolerance.to_bits();
         self.state.write(&words)?;
@@ -179,21 +179,15 @@ impl<'g> Solver<'g> {
         let odd = (u64::from(iterations) * u64::from(self.problem.sweeps)) % 2 == 1;
         let mut x = vec![0.0; self.problem.size as usize];
         if odd { &self.b } else { &self.a }.read(&mut x)?;
-        let expected_x = expected.x.iter().cycle();
-        if let Some((i, (x, expected))) =
-            x.iter().zip(expected_x).enumerate().find(|(_, (x, expected))| x.to_bits() != expected.to_bits())
-        {
-            return Err(WorkloadError::WrongAnswer(format!("x[{i}] is {x:e}, the host has {expected:e}")));
+        if let Some(difference) = first_difference(&x, &expected.x) {
+            return Err(WorkloadError::WrongAnswer(difference));
         }
-        let hash = hash_words(x.iter().map(|x| x.to_bits()));
-        Ok(format!("{iterations}:{residual:08x}:{hash:016x}"))
+        Ok(format!("{iterations}:{residual:08x}:{}", hash_floats(&x)))
     }
 }
 
 fn run(spec: &RunSpec) -> Result<Outcome, WorkloadError> {
-    let Some(variant) = Variant::from_name(spec.variant()) else {
-        return Err(WorkloadError::Unsupported { variant: spec.variant(), reason: "it does not exist".to_owned() });
-    };
+    let variant = spec.choose(Variant::from_name)?;
     let gpu = Gpu::open()?;
     let (iterations, warmup) = (spec.get_u32(&ITERATIONS), spec.get_u32(&WARMUP));
     let problem = Problem::new(spec.get_u32(&SIZE), spec.get_u32(&KERNELS), spec.get_u32(&STEPS), iterations);
@@ -210,18 +204,10 @@ fn run(spec: &RunSpec) -> Result<Outcome, WorkloadError> {
     let expected = reference::solve(&problem, iterations);
     let goal = expected.goal();
     solver.reset(goal)?;
-    let Measured { wall_ns, realtime_ns } = gpu.measure(|| shape.solve(&solver, goal))?;
+    let measured = gpu.measure(|| shape.solve(&solver, goal))?;
     let answer = solver.check(&expected)?;
 
-    Ok(Outcome {
-        iterations: u64::from(expected.iterations),
-        warmup: u64::from(warmup),
-        wall_ns,
-        measured_realtime_ns: realtime_ns,
-        answer,
-        device_name: gpu.name().to_owned(),
-        driver_version: gpu.driver_version(),
-    })
+    Ok(Outcome::new(&gpu, expected.iterations.into(), warmup.into(), measured, answer))
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! The solver on the host, to the bit.
 //!
-//! The start repeats with [`PERIOD`] around the ring, so the solution always does too, and the host needs to
-//! follow one period only, whatever the size. The kernels do not know.
+//! The start repeats around the ring, so the solution always does too, and the host needs to follow one period
+//! only, whatever the size. The kernels do not know.
 
 use super::{Goal, Problem};
-
-/// Unknowns after which the start repeats.
-pub(super) const PERIOD: usize = 256;
+use crate::arithmetic::{self, relax};
 
 /// What a solve ends with.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,16 +26,7 @@ impl Solution {
 
 /// One period of the unknowns at the start: between 0.5 and 1.5, without order.
 pub(super) fn start() -> Vec<f32> {
-    (0..PERIOD as u32)
-        .map(|i| {
-            let mixed = i.wrapping_mul(0x9e37_79b9);
-            let mixed = (mixed ^ (mixed >> 15)).wrapping_mul(0x85eb_ca6b);
-            let fraction = (mixed ^ (mixed >> 13)) >> 16;
-            #[expect(clippy::cast_precision_loss, reason = "16 bits fit a float exactly")]
-            let fraction = fraction as f32 / 65_536.0;
-            0.5 + fraction
-        })
-        .collect()
+    arithmetic::start(0).into_iter().map(|x| 0.5 + x).collect()
 }
 
 /// Solves until the residual is not above the one after `iterations` iterations, which is after that many unless
@@ -66,18 +55,6 @@ fn sweep(problem: &Problem, from: &[f32]) -> Vec<f32> {
             relax(from[i], target, problem.steps)
         })
         .collect()
-}
-
-/// As the kernels do, but stops at a step that changes nothing: so would all later ones.
-fn relax(mut x: f32, target: f32, steps: u32) -> f32 {
-    for _ in 0..steps {
-        let next = x + 0.5 * (target - x);
-        if next.to_bits() == x.to_bits() {
-            break;
-        }
-        x = next;
-    }
-    x
 }
 
 #[cfg(test)]
@@ -172,27 +149,5 @@ mod tests {
     fn many_iterations_still_fall_strictly() {
         let problem = Problem::new(256, 1, 500, 10_000);
         assert_eq!(solve(&problem, 10_000).iterations, 10_000);
-    }
-
-    #[test]
-    fn a_step_that_changes_nothing_is_the_last_that_could() {
-        for steps in [0, 1, 5, 24, 30, 100, 1000] {
-            for (x, target) in [(1.0, 0.5), (0.75, 0.750_000_06), (1.4, 0.000_1), (0.3, 0.300_000_04), (0.0, 0.0)] {
-                let mut plain: f32 = x;
-                for _ in 0..steps {
-                    plain = plain + 0.5 * (target - plain);
-                }
-                assert_eq!(relax(x, target, steps).to_bits(), plain.to_bits(), "{steps} {x} {target}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_start_is_in_its_range_and_without_order() {
-        let start = start();
-        assert_eq!(start.len(), PERIOD);
-        assert!(start.iter().all(|x| (0.5..1.5).contains(x)));
-        let rising = start.windows(2).filter(|pair| pair[0] < pair[1]).count();
-        assert!((64..192).contains(&rising), "{rising}");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{BATCH, Goal, ITERATIONS, KEEP_GOING_PTX, KeepGoing, LAG, Solver, THREADS, WARMUP};
-use crate::gpu::{DevicePtr, Event, Graph, GraphExec, Grid, Kernel, Module, PinnedBuffer, Stream};
+use crate::gpu::{DevicePtr, Event, Graph, GraphExec, Grid, HostBuffer, Kernel, Module, Place, Stream};
 use crate::{RunSpec, WorkloadError};
 
 use cudarc::driver::sys::CUdevice_attribute::{
@@ -49,7 +49,7 @@ impl Variant {
     pub(super) fn prepare<'g>(self, solver: &Solver<'g>, spec: &RunSpec) -> Result<Box<dyn Shape + 'g>, WorkloadError> {
         let gpu = solver.gpu;
         let stream = || Stream::non_blocking(gpu);
-        let scalar = || PinnedBuffer::new(gpu, 1);
+        let scalar = || HostBuffer::pinned(gpu, 1);
         Ok(match self {
             Self::Sync => Box::new(BlockingCopy { stream: Stream::legacy_default(gpu) }),
             Self::SyncPinned => Box::new(StreamSync { stream: stream()?, residual: scalar()? }),
@@ -57,14 +57,14 @@ impl Variant {
                 let lag = spec.get_u32(&LAG);
                 Box::new(Lagging {
                     stream: stream()?,
-                    residuals: PinnedBuffer::new(gpu, lag as usize)?,
+                    residuals: HostBuffer::pinned(gpu, lag as usize)?,
                     copied: (0..lag).map(|_| Event::new(gpu)).collect::<Result<_, _>>()?,
                 })
             }
             Self::Graph => Box::new(Batches::new(solver, stream()?, scalar()?, spec.get_u32(&BATCH))?),
             Self::Event => Box::new(EventSync { stream: stream()?, residual: scalar()?, copied: Event::new(gpu)? }),
             Self::MappedFlag => {
-                let mirror = PinnedBuffer::mapped(gpu, 1)?;
+                let mirror = HostBuffer::mapped(gpu, 1)?;
                 Box::new(MappedFlag { stream: stream()?, on_device: mirror.device_ptr()?, mirror })
             }
             Self::DeviceControl => Box::new(DeviceControl::new(solver, stream()?, spec)?),
@@ -96,14 +96,14 @@ impl Shape for BlockingCopy<'_> {
 /// `sync-pinned`.
 struct StreamSync<'g> {
     stream: Stream<'g>,
-    residual: PinnedBuffer<'g, u32>,
+    residual: HostBuffer<'g, u32>,
 }
 
 impl Shape for StreamSync<'_> {
     fn solve(&mut self, solver: &Solver<'_>, goal: Goal) -> Result<(), WorkloadError> {
         for _ in 0..goal.give_up() {
             solver.launch_iteration(&self.stream, DevicePtr::NULL)?;
-            solver.state.read_first_async(&self.residual, 0, &self.stream)?;
+            solver.state.download_async(&self.residual, 0, 1, &self.stream)?;
             self.stream.synchronize()?;
             if goal.reached_by(f32::from_bits(self.residual.get(0))) {
                 return Ok(());
@@ -116,7 +116,7 @@ impl Shape for StreamSync<'_> {
 /// `event`.
 struct EventSync<'g> {
     stream: Stream<'g>,
-    residual: PinnedBuffer<'g, u32>,
+    residual: HostBuffer<'g, u32>,
     copied: Event<'g>,
 }
 
@@ -124,7 +124,7 @@ impl Shape for EventSync<'_> {
     fn solve(&mut self, solver: &Solver<'_>, goal: Goal) -> Result<(), WorkloadError> {
         for _ in 0..goal.give_up() {
             solver.launch_iteration(&self.stream, DevicePtr::NULL)?;
-            solver.state.read_first_async(&self.residual, 0, &self.stream)?;
+            solver.state.download_async(&self.residual, 0, 1, &self.stream)?;
             self.copied.record(&self.stream)?;
             self.copied.synchronize()?;
             if goal.reached_by(f32::from_bits(self.residual.get(0))) {
@@ -139,7 +139,7 @@ impl Shape for EventSync<'_> {
 /// finds the solver done and returns at once.
 struct Lagging<'g> {
     stream: Stream<'g>,
-    residuals: PinnedBuffer<'g, u32>,
+    residuals: HostBuffer<'g, u32>,
     copied: Vec<Event<'g>>,
 }
 
@@ -156,7 +156,7 @@ impl Shape for Lagging<'_> {
                 }
             }
             solver.launch_iteration(&self.stream, DevicePtr::NULL)?;
-            solver.state.read_first_async(&self.residuals, place, &self.stream)?;
+            solver.state.download_async(&self.residuals, place, 1, &self.stream)?;
             self.copied[place].record(&self.stream)?;
         }
         Err(goal.not_reached())
@@ -166,7 +166,7 @@ impl Shape for Lagging<'_> {
 /// `graph`. Iterations of a batch beyond the last find the solver done and return at once.
 struct Batches<'g> {
     stream: Stream<'g>,
-    residual: PinnedBuffer<'g, u32>,
+    residual: HostBuffer<'g, u32>,
     batch: u32,
     graph: GraphExec<'g>,
 }
@@ -175,12 +175,12 @@ impl<'g> Batches<'g> {
     fn new(
         solver: &Solver<'g>,
         stream: Stream<'g>,
-        residual: PinnedBuffer<'g, u32>,
+        residual: HostBuffer<'g, u32>,
         batch: u32,
     ) -> Result<Self, WorkloadError> {
         let graph = Graph::capture(&stream, || {
             (0..batch).try_for_each(|_| solver.launch_iteration(&stream, DevicePtr::NULL))?;
-            solver.state.read_first_async(&residual, 0, &stream)
+            solver.state.download_async(&residual, 0, 1, &stream)
         })?;
         let graph = graph.instantiate()?;
         graph.upload(&stream)?;
@@ -205,7 +205,7 @@ impl Shape for Batches<'_> {
 /// in one word.
 struct MappedFlag<'g> {
     stream: Stream<'g>,
-    mirror: PinnedBuffer<'g, u64>,
+    mirror: HostBuffer<'g, u64>,
     on_device: DevicePtr<u64>,
 }
 
