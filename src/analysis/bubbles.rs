@@ -24,7 +24,7 @@ pub(super) struct Host {
     timeline: HostTimeline,
     pub(super) ranges: RangeStacks,
     gaps: HostGaps,
-    host_functions: Vec<Vec<Interval>>,
+    host_functions: Vec<Vec<(Ns, Ns)>>,
     /// The low median of the lengths of calls that launch kernels or graphs.
     usual_launch: Ns,
 }

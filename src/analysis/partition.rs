@@ -94,8 +94,8 @@ struct GapFinder<'a> {
     busy_until: Ns,
     /// The ops that end there.
     enders: Vec<OpIdx>,
-    /// The start and the launch of the busy run.
-    run: (Ns, Option<CallIdx>),
+    /// The launch of the op that began the busy run.
+    run_launch: Option<CallIdx>,
     fed: bool,
     /// Ops without length in the gap that is open: the last group of them ends it if nothing follows.
     tail: Option<(Ns, OpIdx)>,
@@ -116,10 +116,10 @@ impl GapFinder<'_> {
             }
             self.busy_until = start;
             self.enders.clear();
-        } else if start > self.run.0 {
+        } else {
             self.fed |= group.iter().any(|&(op, _)| {
                 let launch = self.trace.ops.launch(op);
-                launch.is_some() && launch != self.run.1
+                launch.is_some() && launch != self.run_launch
             });
         }
         self.tail = None;
@@ -171,7 +171,7 @@ impl GapFinder<'_> {
             fed: self.fed,
             own_copy,
         });
-        self.run = (end, ops.launch(after));
+        self.run_launch = ops.launch(after);
         self.fed = false;
     }
 }
@@ -208,7 +208,7 @@ pub(super) fn sweep(
         gaps: Vec::new(),
         busy_until: first,
         enders: Vec::new(),
-        run: (first, None),
+        run_launch: None,
         fed: false,
         tail: None,
     };

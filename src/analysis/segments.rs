@@ -48,8 +48,8 @@ pub(super) struct Explainer<'a> {
     pub(super) constants: &'a Constants,
     /// The usual latency λ from a launch's start to its op's start.
     pub(super) latency: Ns,
-    /// For each stream, its host functions' intervals in order of start.
-    pub(super) host_functions: &'a [Vec<Interval>],
+    /// For each stream its host functions: start, in order, and the latest end so far.
+    pub(super) host_functions: &'a [Vec<(Ns, Ns)>],
 }
 
 impl Explainer<'_> {
@@ -78,8 +78,8 @@ impl Explainer<'_> {
             return wait;
         }
         let functions = &self.host_functions[stream.index()];
-        let begun = functions.partition_point(|function| function.start < gap.interval.end);
-        if begun > 0 && functions[begun - 1].end > gap.interval.start {
+        let begun = functions.partition_point(|&(start, _)| start < gap.interval.end);
+        if begun > 0 && functions[begun - 1].1 > gap.interval.start {
             return Hold::HostFunction;
         }
         if free <= gap.interval.start - self.latency { Hold::OtherStream } else { Hold::Queue }
@@ -188,11 +188,13 @@ impl SegmentKind {
     }
 }
 
-/// For each stream the intervals of its host functions, in order of start.
-pub(super) fn host_functions(trace: &Trace) -> Vec<Vec<Interval>> {
-    let mut functions = vec![Vec::new(); trace.streams.len()];
+/// For each stream its host functions: start, in order, and the latest end so far.
+pub(super) fn host_functions(trace: &Trace) -> Vec<Vec<(Ns, Ns)>> {
+    let mut functions: Vec<Vec<(Ns, Ns)>> = vec![Vec::new(); trace.streams.len()];
     for function in &trace.host_functions {
-        functions[function.stream.index()].push(function.interval);
+        let lane = &mut functions[function.stream.index()];
+        let reach = lane.last().map_or(Ns::MIN, |&(_, reach)| reach);
+        lane.push((function.interval.start, reach.max(function.interval.end)));
     }
     functions
 }

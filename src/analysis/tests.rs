@@ -252,6 +252,18 @@ fn a_wait_that_was_over_long_ago_is_no_dependency() {
 }
 
 #[test]
+fn a_wait_that_was_over_before_the_op_ahead_is_no_dependency() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 59_500));
+    scene.record_event(2, 1_100, 7, 5, None);
+    scene.launch(3, (1_300, 2_000), 8, (4_000, 60_000));
+    scene.wait_event(4, 2_100, 8, 5, None);
+    scene.launch(5, (2_300, 3_000), 8, (61_000, 62_000));
+    let found = analysis(&scene.finish());
+    assert_eq!(causes(&found.devices[0]), [Cause::Dispatch]);
+}
+
+#[test]
 fn the_first_long_launch_of_a_kernel_loads_its_module() {
     let mut scene = Scene::new();
     for index in 0..8 {

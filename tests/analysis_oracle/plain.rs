@@ -1,0 +1,681 @@
+//! The rules again, tick by tick and by looking at every record each time. Slow, and nothing shared with the analysis
+//! but the trace model and the list of blocking calls.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bubblescope::analysis::waits::{Awaited, Target, WaitCause, Waits};
+use bubblescope::analysis::{Cause, Confidence, Constants, Rule, SegmentKind};
+use bubblescope::trace::{ApiKind, CallIdx, DeviceIdx, NameId, OpIdx, OpKind, ProcessIdx, RangeIdx, ThreadIdx, Trace};
+
+/// A segment: start, end, kind, call, range.
+pub(crate) type Piece = (i64, i64, SegmentKind, Option<CallIdx>, Option<RangeIdx>);
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct PlainBubble {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) before: OpIdx,
+    pub(crate) after: OpIdx,
+    pub(crate) root: (Cause, Confidence, Rule, Option<CallIdx>, Option<RangeIdx>),
+    pub(crate) drained_by: Option<(CallIdx, Cause, Confidence)>,
+    pub(crate) refill_of: Option<CallIdx>,
+    pub(crate) segments: Vec<Piece>,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct PlainDevice {
+    pub(crate) device: DeviceIdx,
+    pub(crate) span: (i64, i64),
+    /// Compute only, overlapped, exposed copy, idle, exposed collectives.
+    pub(crate) partition: [i64; 5],
+    pub(crate) ops: u64,
+    pub(crate) latency: i64,
+    pub(crate) bubbles: Vec<PlainBubble>,
+    /// Per stream: ops, busy, gap.
+    pub(crate) streams: Vec<(u32, u64, i64, i64)>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct PlainRow {
+    pub(crate) calls: Vec<CallIdx>,
+    /// Blocked, useful, idle, drained, caused, refill.
+    pub(crate) sums: [i64; 6],
+    pub(crate) counts: [u64; 2],
+    pub(crate) longest: i64,
+    pub(crate) ahead_most: i64,
+    pub(crate) ahead_ops_median: u64,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct Plain {
+    pub(crate) devices: Vec<PlainDevice>,
+    pub(crate) rows: BTreeMap<(String, Option<String>), PlainRow>,
+    pub(crate) orphans: u64,
+    pub(crate) negative: u64,
+    pub(crate) profiler: i64,
+}
+
+pub(crate) struct Oracle<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) waits: &'a Waits,
+    pub(crate) constants: &'a Constants,
+    pub(crate) window: (i64, i64),
+}
+
+fn median<T: Ord + Copy>(mut values: Vec<T>) -> Option<T> {
+    values.sort();
+    if values.is_empty() { None } else { Some(values[(values.len() - 1) / 2]) }
+}
+
+impl Oracle<'_> {
+    fn op(&self, op: OpIdx) -> (i64, i64) {
+        (self.trace.ops.start[op.index()].0, self.trace.ops.end[op.index()].0)
+    }
+
+    fn call(&self, call: CallIdx) -> (i64, i64) {
+        (self.trace.calls.start[call.index()].0, self.trace.calls.end[call.index()].0)
+    }
+
+    fn inside(&self, (start, end): (i64, i64)) -> bool {
+        let (from, to) = self.window;
+        if start == end { from <= start && start < to } else { start < to && end > from }
+    }
+
+    fn clipped(&self, (start, end): (i64, i64)) -> (i64, i64) {
+        (start.max(self.window.0), end.min(self.window.1))
+    }
+
+    /// The ops of a device in the window, with what the window leaves of them.
+    fn ops_of(&self, device: DeviceIdx) -> Vec<(OpIdx, i64, i64)> {
+        let all = self.trace.ops.indices();
+        let on = all.filter(|&op| self.trace.op_device(op) == device && self.inside(self.op(op)));
+        on.map(|op| {
+            let (start, end) = self.clipped(self.op(op));
+            (op, start, end)
+        })
+        .collect()
+    }
+
+    pub(crate) fn run(&self) -> Plain {
+        let trace = self.trace;
+        let devices: Vec<PlainDevice> =
+            (0..trace.devices.len()).filter_map(|index| self.device(DeviceIdx::from_index(index))).collect();
+        let begun = |op: &OpIdx| (self.window.0..self.window.1).contains(&self.op(*op).0);
+        let launched_later = |op: &OpIdx| trace.ops.launch(*op).is_some_and(|call| self.call(call).0 > self.op(*op).0);
+        let profiler = |tick: i64| {
+            trace.overheads.iter().any(|overhead| {
+                overhead.kind.is_profiler() && overhead.interval.start.0 <= tick && tick < overhead.interval.end.0
+            })
+        };
+        let idle_ticks =
+            devices.iter().flat_map(|device| device.bubbles.iter().flat_map(|bubble| bubble.start..bubble.end));
+        Plain {
+            orphans: trace.ops.indices().filter(begun).filter(|&op| trace.ops.launch(op).is_none()).count() as u64,
+            negative: trace.ops.indices().filter(begun).filter(launched_later).count() as u64,
+            profiler: idle_ticks.filter(|&tick| profiler(tick)).count() as i64,
+            rows: self.rows(&devices),
+            devices,
+        }
+    }
+
+    fn device(&self, device: DeviceIdx) -> Option<PlainDevice> {
+        let trace = self.trace;
+        let ops = self.ops_of(device);
+        let from = ops.iter().map(|op| op.1).min()?;
+        let to = ops.iter().map(|op| op.2).max()?;
+        let mut partition = [0; 5];
+        let mut idle = Vec::new();
+        for tick in from..to {
+            let running = |want: &dyn Fn(OpIdx) -> bool| {
+                ops.iter().any(|&(op, start, end)| start <= tick && tick < end && want(op))
+            };
+            let copy = |op: OpIdx| matches!(trace.ops.kind[op.index()], OpKind::Copy | OpKind::Memset);
+            let collective = |op: OpIdx| !copy(op) && trace.op_name(op).contains("nccl");
+            let (kernels, copies) = (running(&|op| !copy(op)), running(&copy));
+            partition[match (kernels, copies) {
+                (true, false) => 0,
+                (true, true) => 1,
+                (false, true) => 2,
+                (false, false) => 3,
+            }] += 1;
+            if running(&collective) && !running(&|op| !copy(op) && !collective(op)) {
+                partition[4] += 1;
+            }
+            if !kernels && !copies {
+                idle.push(tick);
+            }
+        }
+        let mut gaps: Vec<(i64, i64)> = Vec::new();
+        for tick in idle {
+            match gaps.last_mut() {
+                Some(last) if last.1 == tick => last.1 += 1,
+                _ => gaps.push((tick, tick + 1)),
+            }
+        }
+        let next: Vec<OpIdx> = gaps.iter().map(|gap| self.next_op(&ops, gap.1)).collect();
+        let latency = self.latency(&gaps, &next);
+        let mut refill = None;
+        let mut bubbles = Vec::new();
+        for (index, (&(start, end), &after)) in gaps.iter().zip(&next).enumerate() {
+            let last = index.checked_sub(1).map(|last| (gaps[last].1, next[last]));
+            bubbles.push(self.bubble(&ops, (start, end), after, latency, last, &mut refill));
+        }
+        let lanes: BTreeSet<u32> = ops.iter().map(|&(op, ..)| trace.ops.stream[op.index()].0).collect();
+        let streams = lanes.into_iter().map(|lane| {
+            let mine: Vec<_> = ops.iter().filter(|&&(op, ..)| trace.ops.stream[op.index()].0 == lane).collect();
+            let from = mine.iter().map(|op| op.1).min().unwrap();
+            let to = mine.iter().map(|op| op.2).max().unwrap();
+            let busy = (from..to).filter(|tick| mine.iter().any(|op| op.1 <= *tick && *tick < op.2)).count() as i64;
+            (lane, mine.len() as u64, busy, to - from - busy)
+        });
+        Some(PlainDevice {
+            device,
+            span: (from, to),
+            partition,
+            ops: ops.len() as u64,
+            latency,
+            bubbles,
+            streams: streams.collect(),
+        })
+    }
+
+    fn next_op(&self, ops: &[(OpIdx, i64, i64)], end: i64) -> OpIdx {
+        let trace = self.trace;
+        let mut candidates: Vec<OpIdx> = ops.iter().filter(|op| op.1 == end).map(|op| op.0).collect();
+        candidates.sort_by_key(|&op| {
+            let launch = trace.ops.launch(op);
+            (
+                launch.is_none(),
+                launch.map(|call| self.call(call).0),
+                trace.ops.stream[op.index()],
+                trace.ops.correlation[op.index()],
+                op,
+            )
+        });
+        candidates[0]
+    }
+
+    fn latency(&self, gaps: &[(i64, i64)], next: &[OpIdx]) -> i64 {
+        let mut samples = Vec::new();
+        for (&(start, end), &op) in gaps.iter().zip(next) {
+            if let Some(call) = self.trace.ops.launch(op) {
+                let launched = self.call(call).0;
+                if start <= launched && launched < end {
+                    samples.push(end - launched);
+                }
+            }
+        }
+        if samples.len() < self.constants.latency_samples {
+            return self.constants.latency_default.0;
+        }
+        median(samples).unwrap().clamp(self.constants.latency_min.0, self.constants.latency_max.0)
+    }
+
+    fn same_graph(&self, a: OpIdx, b: OpIdx) -> bool {
+        let trace = self.trace;
+        let id = trace.ops.correlation[a.index()];
+        let replay = trace.ops.graph[b.index()].is_some()
+            || trace.ops.launch(b).is_some_and(|call| trace.calls.kind[call.index()] == ApiKind::GraphLaunch);
+        id.is_some() && id == trace.ops.correlation[b.index()] && trace.op_process(a) == trace.op_process(b) && replay
+    }
+
+    /// What kind of drain a call can be.
+    fn drain_kind(&self, call: CallIdx) -> Option<Cause> {
+        if matches!(self.trace.calls.kind[call.index()], ApiKind::Alloc | ApiKind::Free) {
+            return Some(Cause::Allocation);
+        }
+        let wait = self.waits.calls().iter().find(|wait| wait.call == call)?;
+        Some(match wait.cause {
+            WaitCause::BlockingCopy | WaitCause::PageableCopy | WaitCause::Memset => Cause::BlockingCopy,
+            WaitCause::Free => Cause::Allocation,
+            _ => Cause::Sync,
+        })
+    }
+
+    fn bubble(
+        &self,
+        ops: &[(OpIdx, i64, i64)],
+        (b0, b1): (i64, i64),
+        after: OpIdx,
+        latency: i64,
+        last: Option<(i64, OpIdx)>,
+        refill: &mut Option<CallIdx>,
+    ) -> PlainBubble {
+        let trace = self.trace;
+        let enders: Vec<OpIdx> = ops.iter().filter(|op| op.2 == b0).map(|op| op.0).collect();
+        let before = *enders
+            .iter()
+            .min_by_key(|&&op| {
+                let other = trace.ops.stream[op.index()] != trace.ops.stream[after.index()];
+                (!self.same_graph(op, after), other, op)
+            })
+            .unwrap();
+        let in_graph = enders.iter().any(|&op| self.same_graph(op, after));
+        if let Some((run, first)) = last {
+            let launch = trace.ops.launch(first);
+            let fed = ops.iter().any(|&(op, start, _)| {
+                run < start && start <= b0 && trace.ops.launch(op).is_some() && trace.ops.launch(op) != launch
+            });
+            if fed {
+                *refill = None;
+            }
+        }
+        let bubble = |root: (Cause, Confidence, Rule, Option<CallIdx>), segments: Vec<Piece>| PlainBubble {
+            start: b0,
+            end: b1,
+            before,
+            after,
+            root: (root.0, root.1, root.2, root.3, self.site(root.0, root.3, &segments)),
+            drained_by: None,
+            refill_of: None,
+            segments,
+        };
+        let Some(launch) = trace.ops.launch(after) else {
+            let segments = vec![(b0, b1, SegmentKind::Unattributed, None, None)];
+            return bubble((Cause::Unattributed, Confidence::Guess, Rule::NoLaunch, None), segments);
+        };
+        let long = b1 - b0 > self.constants.stall_gap.0;
+        let held = |cause, kind, confidence, rule| {
+            if long {
+                let segments = vec![(b0, b1, SegmentKind::Stalled, Some(launch), None)];
+                bubble((Cause::Stalled, Confidence::Likely, Rule::QueuedGapTooLong, Some(launch)), segments)
+            } else {
+                bubble((cause, confidence, rule, Some(launch)), vec![(b0, b1, kind, Some(launch), None)])
+            }
+        };
+        if in_graph {
+            return held(Cause::GraphInternal, SegmentKind::GraphInternal, Confidence::Certain, Rule::SameGraphLaunch);
+        }
+        let (l0, l1) = self.call(launch);
+        if l1 <= b0 && l0 + latency <= b0 {
+            *refill = None;
+            return match self.wait_before(after, b0, b1, latency) {
+                Some((call, confidence)) => {
+                    let call = Some(call.unwrap_or(launch));
+                    let segments = vec![(b0, b1, SegmentKind::Dependency, call, None)];
+                    bubble((Cause::Dependency, confidence, Rule::RecordedWait, call), segments)
+                }
+                None if self.free_at(after).is_none_or(|free| free + latency <= b0) => {
+                    held(Cause::Dependency, SegmentKind::Dependency, Confidence::Guess, Rule::StreamWasFree)
+                }
+                None => held(Cause::Dispatch, SegmentKind::Dispatch, Confidence::Certain, Rule::QueuedBehind),
+            };
+        }
+        let segments = self.starved_segments(launch, (b0, b1));
+        let drained_by = self.drain(&enders, after, launch, b0);
+        let refill_of = if let Some((call, ..)) = drained_by {
+            *refill = Some(call);
+            None
+        } else {
+            *refill
+        };
+        let root = self.starved_root(launch, (b0, b1), drained_by, &segments);
+        PlainBubble { drained_by, refill_of, ..bubble(root, segments) }
+    }
+
+    /// The op ahead of `op` on its stream, whatever the window.
+    fn ahead(&self, op: OpIdx) -> Option<OpIdx> {
+        let stream = self.trace.ops.stream[op.index()];
+        self.trace.stream_ops(stream).take_while(|&other| other != op).last()
+    }
+
+    fn free_at(&self, op: OpIdx) -> Option<i64> {
+        self.ahead(op).map(|ahead| self.op(ahead).1)
+    }
+
+    fn wait_before(&self, op: OpIdx, b0: i64, b1: i64, latency: i64) -> Option<(Option<CallIdx>, Confidence)> {
+        let trace = self.trace;
+        let stream = trace.ops.stream[op.index()];
+        let from = self.ahead(op).map(|ahead| trace.ops.correlation[ahead.index()]).unwrap_or_default();
+        let mut waits: Vec<_> = self
+            .waits
+            .stream_waits()
+            .iter()
+            .filter(|wait| wait.stream == stream)
+            .filter(|wait| from < wait.correlation && wait.correlation < trace.ops.correlation[op.index()])
+            .collect();
+        waits.reverse();
+        for wait in &waits {
+            if let Awaited::Op(producer) = wait.awaited {
+                let end = self.op(producer).1;
+                if self.free_at(op).is_none_or(|free| end >= free) && end + latency > b0 && end <= b1 {
+                    return Some((wait.call, Confidence::Certain));
+                }
+            }
+        }
+        if let Some(unknown) = waits.iter().rev().find(|wait| wait.awaited == Awaited::Unknown) {
+            return Some((unknown.call, Confidence::Likely));
+        }
+        let function = trace.host_functions.iter().any(|function| {
+            function.stream == stream && function.interval.start.0 < b1 && function.interval.end.0 > b0
+        });
+        function.then_some((None, Confidence::Certain))
+    }
+
+    /// What a thread does at a tick.
+    fn doing(&self, thread: ThreadIdx, tick: i64) -> (SegmentKind, Option<CallIdx>) {
+        let trace = self.trace;
+        let calls: Vec<CallIdx> =
+            trace.thread_calls(thread).filter(|&call| self.call(call).0 <= tick && tick < self.call(call).1).collect();
+        let overhead = |wanted: &dyn Fn(bubblescope::trace::OverheadKind) -> bool| {
+            trace.overheads.iter().any(|overhead| {
+                let here = overhead.thread == Some(thread)
+                    || (overhead.thread.is_none() && overhead.process == trace.threads[thread.index()].process);
+                here && wanted(overhead.kind) && overhead.interval.start.0 <= tick && tick < overhead.interval.end.0
+            })
+        };
+        let first = |wanted: &dyn Fn(CallIdx) -> bool| calls.iter().copied().find(|&call| wanted(call));
+        let kind = |call: CallIdx| trace.calls.kind[call.index()];
+        let special =
+            |call: CallIdx| matches!(kind(call), ApiKind::Profiler | ApiKind::ModuleLoad | ApiKind::GraphBuild);
+        if let Some(call) = first(&|call| kind(call) == ApiKind::Profiler) {
+            (SegmentKind::Profiler, Some(call))
+        } else if overhead(&|kind| kind.is_profiler()) {
+            (SegmentKind::Profiler, None)
+        } else if let Some(call) = first(&|call| kind(call) == ApiKind::ModuleLoad) {
+            (SegmentKind::ModuleLoad, Some(call))
+        } else if overhead(&|kind| kind.is_loading()) {
+            (SegmentKind::ModuleLoad, None)
+        } else if let Some(call) = first(&|call| kind(call) == ApiKind::GraphBuild) {
+            (SegmentKind::GraphBuild, Some(call))
+        } else if let Some(call) = first(&|call| !special(call) && self.drain_kind(call) == Some(Cause::Allocation)) {
+            (SegmentKind::Allocation, Some(call))
+        } else if let Some(call) = first(&|call| !special(call) && self.drain_kind(call).is_some()) {
+            (SegmentKind::SyncReturn, Some(call))
+        } else if let Some(call) = first(&|call| kind(call).submits()) {
+            (SegmentKind::LaunchCall, Some(call))
+        } else if let Some(&call) = calls.first() {
+            (SegmentKind::Api, Some(call))
+        } else {
+            (SegmentKind::HostCode, None)
+        }
+    }
+
+    fn starved_segments(&self, launch: CallIdx, (b0, b1): (i64, i64)) -> Vec<Piece> {
+        let (l0, l1) = self.call(launch);
+        let thread = self.trace.calls.thread[launch.index()];
+        let mut pieces: Vec<Piece> = Vec::new();
+        for tick in b0..b1 {
+            let (kind, call) = if tick < l0 {
+                self.doing(thread, tick)
+            } else if tick < l1 {
+                let (kind, call) = self.doing(thread, tick);
+                match kind {
+                    SegmentKind::Profiler
+                    | SegmentKind::ModuleLoad
+                    | SegmentKind::GraphBuild
+                    | SegmentKind::Allocation => (kind, call),
+                    _ => (SegmentKind::LaunchCall, Some(launch)),
+                }
+            } else {
+                (SegmentKind::LaunchLatency, Some(launch))
+            };
+            match pieces.last_mut() {
+                Some(last) if (last.2, last.3) == (kind, call) => last.1 = tick + 1,
+                _ => pieces.push((tick, tick + 1, kind, call, None)),
+            }
+        }
+        for piece in &mut pieces {
+            match piece.2 {
+                SegmentKind::HostCode => piece.4 = self.innermost(thread, (piece.0 + piece.1).div_euclid(2)),
+                SegmentKind::LaunchLatency if piece.1 - piece.0 > self.constants.stall_latency.0 => {
+                    piece.2 = SegmentKind::Stalled;
+                }
+                _ => {}
+            }
+        }
+        pieces
+    }
+
+    fn innermost(&self, thread: ThreadIdx, tick: i64) -> Option<RangeIdx> {
+        let lane = self.trace.threads[thread.index()].ranges.clone();
+        lane.rev().map(RangeIdx).find(|range| {
+            let interval = self.trace.ranges[range.index()].interval;
+            interval.start.0 <= tick && tick < interval.end.0
+        })
+    }
+
+    fn site(&self, cause: Cause, call: Option<CallIdx>, segments: &[Piece]) -> Option<RangeIdx> {
+        if cause == Cause::HostBound {
+            let longest = longest(segments, SegmentKind::HostCode);
+            if let Some(range) = longest.and_then(|piece| piece.4) {
+                return Some(range);
+            }
+        }
+        self.innermost(self.trace.calls.thread[call?.index()], self.call(call?).0)
+    }
+
+    fn drain(&self, enders: &[OpIdx], after: OpIdx, launch: CallIdx, b0: i64) -> Option<(CallIdx, Cause, Confidence)> {
+        let trace = self.trace;
+        let thread = trace.calls.thread[launch.index()];
+        let process = trace.call_process(launch);
+        let open = |thread: ThreadIdx| {
+            trace
+                .thread_calls(thread)
+                .find(|&call| self.drain_kind(call).is_some() && self.call(call).0 <= b0 && b0 <= self.call(call).1)
+        };
+        let certain = |call: CallIdx| (call, self.drain_kind(call).unwrap(), Confidence::Certain);
+        if let Some(call) = open(thread) {
+            return Some(certain(call));
+        }
+        for &op in enders {
+            if let Some(call) = trace.ops.launch(op)
+                && trace.op_process(op) == trace.op_process(after)
+                && self.drain_kind(call) == Some(Cause::BlockingCopy)
+            {
+                return Some(certain(call));
+            }
+        }
+        let mut others: Vec<CallIdx> = (0..trace.threads.len())
+            .map(ThreadIdx::from_index)
+            .filter(|&other| other != thread && trace.threads[other.index()].process == process)
+            .filter_map(open)
+            .filter(|&call| self.call(call).1 <= self.call(launch).0.max(b0))
+            .collect();
+        others.sort_by_key(|&call| (-self.call(call).1, call));
+        others.first().map(|&call| (call, self.drain_kind(call).unwrap(), Confidence::Likely))
+    }
+
+    fn starved_root(
+        &self,
+        launch: CallIdx,
+        (b0, b1): (i64, i64),
+        drained_by: Option<(CallIdx, Cause, Confidence)>,
+        segments: &[Piece],
+    ) -> (Cause, Confidence, Rule, Option<CallIdx>) {
+        let trace = self.trace;
+        let half = |length: i64| 2 * length >= b1 - b0;
+        let total = |kind: SegmentKind| -> i64 {
+            segments.iter().filter(|piece| piece.2 == kind).map(|piece| piece.1 - piece.0).sum()
+        };
+        let (l0, _) = self.call(launch);
+        let likely = if l0 < b1 { Confidence::Likely } else { Confidence::Guess };
+        if total(SegmentKind::Stalled) > 0 && half(total(SegmentKind::Stalled)) {
+            return (Cause::Stalled, likely, Rule::LatencyTooLong, Some(launch));
+        }
+        if let Some((call, cause, confidence)) = drained_by
+            && half(self.call(call).1 - self.call(call).0)
+        {
+            return (cause, confidence, Rule::DrainFillsHalf, Some(call));
+        }
+        let mut best: Option<(SegmentKind, i64)> = None;
+        for kind in [
+            SegmentKind::Profiler,
+            SegmentKind::ModuleLoad,
+            SegmentKind::GraphBuild,
+            SegmentKind::Allocation,
+            SegmentKind::SyncReturn,
+        ] {
+            if total(kind) > best.map_or(0, |best| best.1) {
+                best = Some((kind, total(kind)));
+            }
+        }
+        if let Some((kind, total)) = best
+            && half(total)
+        {
+            let call = longest(segments, kind).unwrap().3;
+            let cause = match kind {
+                SegmentKind::Profiler => Cause::Profiler,
+                SegmentKind::ModuleLoad => Cause::ModuleLoad,
+                SegmentKind::GraphBuild => Cause::GraphBuild,
+                SegmentKind::Allocation => Cause::Allocation,
+                _ => self.drain_kind(call.unwrap()).unwrap(),
+            };
+            return (cause, likely, Rule::FillsHalf, call);
+        }
+        if let Some(piece) = longest(segments, SegmentKind::LaunchCall) {
+            let launches = trace.calls.indices().filter(|&call| {
+                matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch)
+                    && !trace.call_ops(call).is_empty()
+            });
+            let usual = median(launches.map(|call| self.call(call).1 - self.call(call).0).collect()).unwrap_or(0);
+            let length = piece.1 - piece.0;
+            if length >= self.constants.long_launch.0
+                && length >= usual * self.constants.long_launch_factor
+                && half(length)
+            {
+                let call = piece.3.unwrap();
+                return if self.is_first(call) {
+                    (Cause::ModuleLoad, likely, Rule::FirstLaunchLong, Some(call))
+                } else {
+                    (Cause::LaunchBound, likely, Rule::LaunchCallLong, Some(call))
+                };
+            }
+        }
+        let process = trace.call_process(launch);
+        let busy: Vec<CallIdx> = trace
+            .calls
+            .indices()
+            .filter(|&call| trace.call_process(call) == process)
+            .filter(|&call| !trace.call_ops(call).is_empty() || self.waits.calls().iter().any(|wait| wait.call == call))
+            .collect();
+        let gap_before = |call: CallIdx| {
+            let ends = busy.iter().filter(|&&other| other != call).map(|&other| self.call(other).1);
+            ends.filter(|&end| end <= self.call(call).0).max().map(|end| self.call(call).0 - end)
+        };
+        let usual = median(busy.iter().filter_map(|&call| gap_before(call)).collect::<Vec<_>>()).unwrap_or(0);
+        let limit = (usual * self.constants.host_gap_factor)
+            .clamp(self.constants.host_gap_min.0, self.constants.host_gap_max.0);
+        if gap_before(launch).is_some_and(|gap| gap >= limit) {
+            return (Cause::HostBound, likely, Rule::HostGap, Some(launch));
+        }
+        (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch))
+    }
+
+    /// Whether a call launches the first op of some name in its process.
+    fn is_first(&self, call: CallIdx) -> bool {
+        let trace = self.trace;
+        let process: ProcessIdx = trace.call_process(call);
+        let first = |name: NameId| {
+            let ops = trace.ops.indices().filter(|&op| trace.ops.name[op.index()] == name);
+            let calls = ops.filter(|&op| trace.op_process(op) == process).filter_map(|op| trace.ops.launch(op));
+            calls.min_by_key(|&call| (self.call(call).0, call))
+        };
+        trace.calls.kind[call.index()] != ApiKind::GraphLaunch
+            && trace.call_ops(call).iter().any(|op| first(trace.ops.name[op.index()]) == Some(call))
+    }
+
+    fn rows(&self, devices: &[PlainDevice]) -> BTreeMap<(String, Option<String>), PlainRow> {
+        let trace = self.trace;
+        let key = |call: CallIdx| {
+            let range = self.innermost(trace.calls.thread[call.index()], self.call(call).0);
+            // The generator's only counted ranges are "step 1" and "step 2".
+            let site = range.map(|range| trace.names.get(trace.ranges[range.index()].name).to_owned());
+            let site = site.map(|name| if name.starts_with("step") { "step".to_owned() } else { name });
+            (trace.call_name(call).to_owned(), site)
+        };
+        let mut rows: BTreeMap<_, PlainRow> = BTreeMap::new();
+        let mut blocking = BTreeSet::new();
+        let mut ahead: BTreeMap<_, Vec<(i64, u64)>> = BTreeMap::new();
+        for call in trace.calls.indices() {
+            if self.drain_kind(call).is_none() || !self.inside(self.call(call)) {
+                continue;
+            }
+            let (start, end) = self.clipped(self.call(call));
+            let wait = self.waits.calls().iter().find(|wait| wait.call == call);
+            let process = trace.call_process(call);
+            let relevant: Vec<DeviceIdx> = match wait.map(|wait| wait.target) {
+                Some(Target::Stream(stream)) => vec![trace.streams[stream.index()].device],
+                Some(Target::Context(context) | Target::DefaultStream(context)) => {
+                    vec![trace.contexts[context.index()].device]
+                }
+                Some(Target::Op(op) | Target::OpStart(op)) => vec![trace.op_device(op)],
+                Some(Target::Process(_) | Target::Nothing) | None => (0..trace.devices.len())
+                    .map(DeviceIdx::from_index)
+                    .filter(|&device| self.ops_of(device).iter().any(|op| trace.op_process(op.0) == process))
+                    .collect(),
+            };
+            let running: Vec<(OpIdx, i64, i64)> = relevant.iter().flat_map(|&device| self.ops_of(device)).collect();
+            let useful =
+                (start..end).filter(|tick| running.iter().any(|op| op.1 <= *tick && *tick < op.2)).count() as i64;
+            let row = rows.entry(key(call)).or_default();
+            row.calls.push(call);
+            row.sums[0] += end - start;
+            row.sums[1] += useful;
+            row.sums[2] += end - start - useful;
+            row.longest = row.longest.max(self.call(call).1 - self.call(call).0);
+            if wait.is_some() {
+                blocking.insert(key(call));
+                ahead.entry(key(call)).or_default().push(self.run_ahead(process, self.call(call).0));
+            }
+        }
+        for bubble in devices.iter().flat_map(|device| &device.bubbles) {
+            let length = bubble.end - bubble.start;
+            let mut add = |call: CallIdx, sum: usize, count: Option<usize>| {
+                if let Some(row) = rows.get_mut(&key(call)).filter(|row| row.calls.contains(&call)) {
+                    row.sums[sum] += length;
+                    if let Some(count) = count {
+                        row.counts[count] += 1;
+                    }
+                }
+            };
+            if let Some((call, ..)) = bubble.drained_by {
+                add(call, 3, Some(0));
+            }
+            if let (Cause::Sync | Cause::BlockingCopy | Cause::Allocation, _, _, Some(call), _) = bubble.root {
+                add(call, 4, Some(1));
+            }
+            if let Some(call) = bubble.refill_of {
+                add(call, 5, None);
+            }
+        }
+        rows.retain(|key, row| blocking.contains(key) || row.counts != [0, 0]);
+        for (key, row) in &mut rows {
+            let ahead = ahead.remove(key).unwrap_or_default();
+            row.ahead_most = ahead.iter().map(|ahead| ahead.0).max().unwrap_or(0);
+            row.ahead_ops_median = median(ahead.iter().map(|ahead| ahead.1).collect()).unwrap_or(0);
+        }
+        rows
+    }
+
+    /// Device time and ops enqueued and not done, in order of each stream.
+    fn run_ahead(&self, process: ProcessIdx, moment: i64) -> (i64, u64) {
+        let trace = self.trace;
+        let (mut work, mut count) = (0, 0);
+        for stream in trace.streams.iter().filter(|stream| stream.process == process) {
+            for op in stream.ops.clone().map(OpIdx) {
+                let Some(call) = trace.ops.launch(op) else { continue };
+                if self.call(call).1 > moment {
+                    break;
+                }
+                let (start, end) = self.op(op);
+                if end > moment {
+                    work += end - start.max(moment);
+                    count += 1;
+                }
+            }
+        }
+        (work, count)
+    }
+}
+
+/// The first of the longest pieces of a kind.
+fn longest(segments: &[Piece], kind: SegmentKind) -> Option<&Piece> {
+    let mut best: Option<&Piece> = None;
+    for piece in segments.iter().filter(|piece| piece.2 == kind) {
+        if best.is_none_or(|best| piece.1 - piece.0 > best.1 - best.0) {
+            best = Some(piece);
+        }
+    }
+    best
+}
