@@ -1,9 +1,12 @@
 //! What people and programs read: the JSON contract, the text report, the comparison and the CI gate.
 
 pub mod compare;
+mod compare_traces;
 pub mod contract;
 mod convert;
 mod demangle;
+pub mod gate;
+mod limits;
 #[cfg(test)]
 mod samples;
 pub mod schema;
@@ -11,8 +14,10 @@ mod stats;
 pub mod text;
 
 pub use compare::Compare;
+pub use compare_traces::{Aligned, ComparedTrace};
 pub use contract::Report;
 pub use convert::Options;
+pub use limits::{Amount, Limit, LimitError, Share, parse_time};
 
 use crate::trace::Ns;
 

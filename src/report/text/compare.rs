@@ -11,7 +11,7 @@ use super::table::{Align, Cell, Table, paragraph};
 use super::units::{counted, factor, per_iteration, percent, percent_of, time};
 use super::words::because;
 use crate::analysis::Cause;
-use crate::report::compare::{Alignment, AnswersDiffer, Basis, Compare, Origin, Variant, Wall, describe};
+use crate::report::compare::{AnswersDiffer, Basis, Compare, Origin, Variant, Wall, describe};
 use crate::report::total;
 use crate::trace::Ns;
 
@@ -229,11 +229,7 @@ fn notes(compare: &Compare) -> Vec<String> {
         Origin::Traces => notes.push(format!(
             "Read from trace files: the wall times were taken while recording, which adds a microsecond or two to each \
              launch. Iterations are told apart by {}.",
-            match &compare.aligned_by {
-                Alignment::Workload => "the workload's own count".to_owned(),
-                Alignment::LaunchSequence => "the launch sequence that repeats".to_owned(),
-                Alignment::Range { name } => format!("the range `{name}` that repeats"),
-            }
+            compare.aligned_by
         )),
     }
     let level = least_level(compare);

@@ -4,6 +4,7 @@
 //! again where they are not wanted: no terminal, or `NO_COLOR`.
 
 mod compare;
+mod gate;
 mod names;
 mod report;
 mod table;
@@ -15,6 +16,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style as Paint};
 
 pub use compare::render as render_compare;
+pub use gate::render as render_gate;
 pub use report::render;
 
 /// How a report is written.

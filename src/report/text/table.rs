@@ -133,25 +133,35 @@ impl Table {
 
 /// Writes a paragraph in lines that fit the page: the first begins with `first`, the others are indented as far.
 pub(super) fn paragraph(out: &mut dyn Write, style: Style, paint: Paint, first: &str, text: &str) -> io::Result<()> {
-    let indent = first.width();
+    labelled(out, style, (Paint::new(), first), (paint, text))
+}
+
+/// A paragraph whose first line begins with something in a colour of its own.
+pub(super) fn labelled(
+    out: &mut dyn Write,
+    style: Style,
+    (label_paint, label): (Paint, &str),
+    (paint, text): (Paint, &str),
+) -> io::Result<()> {
+    let indent = label.width();
     let room = style.width.saturating_sub(indent).max(20);
-    let mut line = String::new();
-    let mut lead = first.to_owned();
-    for word in text.split_whitespace() {
-        let word = harmless(word);
-        if !line.is_empty() && line.width() + 1 + word.width() > room {
-            write!(out, "{lead}")?;
-            style.paint(out, paint, &line)?;
-            writeln!(out)?;
-            lead = " ".repeat(indent);
-            line.clear();
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace().map(harmless) {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= room => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
         }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(&word);
     }
-    write!(out, "{}", if line.is_empty() { lead.trim_end() } else { &lead })?;
-    style.paint(out, paint, &line)?;
+    let label_alone = lines.is_empty();
+    style.paint(out, label_paint, if label_alone { label.trim_end() } else { label })?;
+    for (index, line) in lines.iter().enumerate() {
+        if index > 0 {
+            write!(out, "\n{:indent$}", "")?;
+        }
+        style.paint(out, paint, line)?;
+    }
     writeln!(out)
 }

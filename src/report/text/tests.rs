@@ -1,9 +1,11 @@
 //! What people read, kept as snapshots.
 
-use super::{Style, render, render_compare};
+use super::{Style, render, render_compare, render_gate};
+use crate::analysis::FindingId;
 use crate::report::compare::Compare;
 use crate::report::contract::Report;
-use crate::report::samples;
+use crate::report::{Limit, gate, samples};
+use crate::trace::Ns;
 use unicode_width::UnicodeWidthStr;
 
 fn text(report: &Report, style: Style) -> String {
@@ -49,6 +51,27 @@ fn answers_that_differ_are_loud() {
     }];
     let compare = Compare::new(Default::default(), &runs).unwrap();
     insta::assert_snapshot!("answers_differ", compare_text(&compare, Style::PLAIN));
+}
+
+#[test]
+fn gates() {
+    let limits = [
+        Limit::MaxIdle("55%".parse().unwrap()),
+        Limit::MaxIdle("30%".parse().unwrap()),
+        Limit::MaxRecoverable("5%".parse().unwrap()),
+        Limit::MaxBubble(Ns(73_620)),
+        Limit::Forbid(FindingId::ScalarReadback),
+        Limit::Forbid(FindingId::BusyPolling),
+    ];
+    let told = |report: &Report, limits: &[Limit]| {
+        let mut out = Vec::new();
+        render_gate(&gate::check(report, limits), &mut out, Style::PLAIN).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    insta::assert_snapshot!("gate_broken", told(&samples::sync_bound(), &limits));
+    insta::assert_snapshot!("gate_unreliable", told(&samples::unreliable(), &limits));
+    insta::assert_snapshot!("gate_kept", told(&samples::clean(), &limits[..1]));
+    insta::assert_snapshot!("gate_empty", told(&samples::clean(), &[]));
 }
 
 #[test]
