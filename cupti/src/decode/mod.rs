@@ -167,7 +167,8 @@ pub struct DecodeSummary {
 /// Every text pointer of one buffer that is not null, in the order in which they stand there, repeats included.
 ///
 /// These are the pointers in all fields of type [`StringPtr`] of [`records`], without decoding the rest: a recorder has
-/// to read the texts behind them while the recorded process has them.
+/// to read the texts behind them while the recorded process has them. Sizes that are not those of the CUPTI that wrote
+/// the buffer give pointers that are none, so nothing may follow them blindly unless the sizes have been verified.
 pub fn strings<'a>(table: &'a SizeTable, buffer: &'a [u8]) -> impl Iterator<Item = StringPtr> + 'a {
     Walk::new(table, buffer)
         .flat_map(|(kind, bytes)| string_offsets(kind).iter().map(move |&at| StringPtr::read(bytes, at)))
