@@ -172,6 +172,17 @@ impl Recorder {
     }
 }
 
+/// Loads CUPTI, and takes and gives back its one place for a client: whether recording could start. Call it in a child,
+/// since a library is never unloaded and the driver may be started.
+///
+/// # Errors
+/// Why recording could not start; [`RecorderError::Busy`] names the tool that is in the way.
+pub fn try_cupti(driver: Driver, given: Option<&Path>) -> Result<Cupti, RecorderError> {
+    let cupti = Cupti::load(&driver, given)?;
+    Setup::subscribe(&cupti)?.give_up(&cupti.api);
+    Ok(cupti)
+}
+
 fn start(driver: Driver, config: &Config, path: &Path) -> Result<Recorder, RecorderError> {
     let spool_error = |source| RecorderError::Spool { path: path.to_owned(), source };
     let cupti = Cupti::load(&driver, config.cupti.as_deref())?;

@@ -25,6 +25,7 @@ pub use strings::Strings;
 pub use writer::Writer;
 
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The newest format version this code writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -89,6 +90,21 @@ pub struct Header {
     pub sizes: Vec<RecordSize>,
     /// What the machine was.
     pub machine: Machine,
+}
+
+impl Header {
+    /// Without the folders of this machine, for spools that are given away: of the executable, the library
+    /// and absolute paths among the arguments only the file name is kept.
+    #[must_use]
+    pub fn without_paths(mut self) -> Self {
+        for text in self.command_line.iter_mut().chain([&mut self.exe, &mut self.cupti_path]) {
+            let path = Path::new(text.as_str());
+            if path.is_absolute() {
+                *text = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            }
+        }
+        self
+    }
 }
 
 /// The text behind one pointer.

@@ -1,8 +1,8 @@
 //! Whole recordings.
 
 use crate::common::{self, Mock, Spool, run_child};
-use cupti::loader::{Driver, LoaderError};
-use cupti::spool::{Ending, Graphs};
+use cupti::loader::{CuptiSource, Driver, LoaderError};
+use cupti::spool::{Ending, Graphs, Reader};
 use cupti::{Config, Recorder, RecorderError, Summary};
 use std::path::Path;
 use std::time::Duration;
@@ -273,6 +273,38 @@ scenarios! {
         // After the end, work goes on and is not recorded.
         Mock::loaded().launch(2, 1000);
         assert_eq!(Spool::read(path).kernels, one_to(10));
+    };
+
+    a_spool_cut_at_every_byte("") |path| {
+        let recorder = start(&config(), path).unwrap();
+        Mock::loaded().launch(2, 3);
+        recorder.note("window", "{}");
+        recorder.stop().unwrap();
+        let whole = std::fs::read(path).unwrap();
+        let read = |bytes: &[u8]| -> Option<Vec<_>> { Some(Reader::new(bytes).ok()?.map(Result::unwrap).collect()) };
+        let chunks = read(&whole).unwrap();
+        let mut counts = Vec::new();
+        for length in 0..whole.len() {
+            let Some(kept) = read(&whole[..length]) else {
+                assert!(counts.is_empty(), "once the header is whole there is always something");
+                continue;
+            };
+            assert_eq!(kept, chunks[..kept.len()]);
+            counts.push(kept.len());
+        }
+        assert!(counts.is_sorted());
+        assert_eq!(counts.last(), Some(&(chunks.len() - 1)));
+    };
+
+    whether_cupti_can_be_had("") |path| {
+        // SAFETY: the library is the mock, which needs no driver.
+        let driver = unsafe { Driver::assume(13_000) };
+        let cupti = cupti::collector::try_cupti(driver, Some(&common::library())).unwrap();
+        assert_eq!((cupti.version, cupti.source), (130_001, CuptiSource::Given));
+        // It has been given back.
+        start(&config(), path).unwrap().stop().unwrap();
+        let again = cupti::collector::try_cupti(driver, Some(&common::library()));
+        assert!(matches!(again, Err(RecorderError::Busy { .. })));
     };
 
     a_spool_that_cannot_be_created("") |path| {
