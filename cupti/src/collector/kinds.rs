@@ -24,7 +24,6 @@ pub(super) mod kind {
     pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_HOST_LAUNCH as HOST_LAUNCH;
     pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API as INTERNAL_LAUNCH_API;
     pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_JIT as JIT;
-    pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_KERNEL as KERNEL;
     pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_MARKER as MARKER;
     pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_MARKER_DATA as MARKER_DATA;
     pub(in crate::collector) use cupti_sys::bindings::CUPTI_ACTIVITY_KIND_MEMCPY as MEMCPY;
@@ -89,7 +88,7 @@ pub(super) fn wanted(config: &Config, version: u32) -> Vec<(u32, Need)> {
 /// Calls that only ask for a state, take no time worth knowing and come in great numbers. `cuKernelGetName` is CUPTI's
 /// own, once for each launch. Calls that launch, copy, wait, allocate, load or poll are never among them: each may be
 /// the cause of idle time.
-const NOISE: [&str; 18] = [
+const NOISE: [&str; 19] = [
     "cudaGetDevice",
     "cudaSetDevice",
     "cudaGetLastError",
@@ -102,6 +101,7 @@ const NOISE: [&str; 18] = [
     "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
     "cuCtxGetCurrent",
     "cuCtxGetDevice",
+    "cuDeviceGetAttribute",
     "cuDevicePrimaryCtxGetState",
     "cuKernelGetAttribute",
     "cuKernelGetName",

@@ -18,7 +18,7 @@ mod texts;
 pub use config::Config;
 
 use crate::loader::{Cupti, Driver, DriverError, LoaderError};
-use crate::spool::{Drops, Header, Writer};
+use crate::spool::{Drops, Header, RecordSize, Writer};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use setup::Setup;
 use shared::{Message, SHARED, Shared};
@@ -227,7 +227,7 @@ fn start(driver: Driver, config: &Config, path: &Path) -> Result<Recorder, Recor
         start_realtime_ns: clock::now(libc::CLOCK_REALTIME),
         kinds: enabled.kinds.clone(),
         graphs: config.graphs,
-        sizes: sizes.clone(),
+        sizes: sizes.iter().map(|(kind, bytes)| RecordSize { kind, bytes }).collect(),
         machine: machine::machine(),
     };
     let out = Writer::new(file, &header).map_err(spool_error)?;
@@ -237,7 +237,7 @@ fn start(driver: Driver, config: &Config, path: &Path) -> Result<Recorder, Recor
     let _ = shared.messages.send(Message::Note { key: "recorder".to_owned(), json: note.to_string() });
     let _ = shared.messages.send(Message::Tick(clock::anchor(&shared.api)));
 
-    let spooler = Spooler::new(shared, out, &sizes, config.buffers.div_ceil(2));
+    let spooler = Spooler::new(shared, out, sizes, config.buffers.div_ceil(2));
     spawn("bubbles-spool", move || spooler.run(&inbox))?;
     let (stop, stop_inbox) = bounded(1);
     let (stopped_sender, stopped) = bounded(1);

@@ -3,8 +3,8 @@
 use super::kinds::{self, Need, version};
 use super::spooler::{DRIVER_DOMAIN, RUNTIME_DOMAIN, callback_name};
 use super::{Config, RecorderError, shared};
+use crate::decode::SizeTable;
 use crate::loader::Cupti;
-use crate::spool::RecordSize;
 use cupti_sys::api::{SubscriberHandle, SubscriberParams};
 use cupti_sys::{Api, bindings as sys};
 use serde::Serialize;
@@ -176,17 +176,19 @@ fn leave_out_noise(api: &Api, domain: u32, switch: unsafe extern "C" fn(u32, u8)
     }
 }
 
-/// What is known of the record sizes before the first record is seen.
-pub(super) fn sizes(api: &Api, version: u32, kinds: &[u32]) -> Vec<RecordSize> {
-    let Some(get_size) = api.activity_get_struct_size else { return Vec::new() };
-    kinds
-        .iter()
-        .filter_map(|&kind| {
-            let mut size = 0;
-            // SAFETY: an `Api` in use means that a driver is there; the pointer is valid.
-            let result = unsafe { get_size(kind, version, &raw mut size) };
-            let bytes = u32::try_from(size).ok().filter(|&bytes| result == 0 && bytes > 0)?;
-            Some(RecordSize { kind, bytes })
-        })
-        .collect()
+/// The record sizes of this version. The library is asked where it can tell (13.2 and later).
+pub(super) fn sizes(api: &Api, version: u32, kinds: &[u32]) -> SizeTable {
+    let mut table = SizeTable::for_version(version);
+    let Some(get_size) = api.activity_get_struct_size else { return table };
+    for &kind in kinds {
+        let mut size = 0;
+        // SAFETY: an `Api` in use means that a driver is there; the pointer is valid.
+        let result = unsafe { get_size(kind, version, &raw mut size) };
+        if result == 0
+            && let Ok(size) = u32::try_from(size)
+        {
+            table.set(kind, size);
+        }
+    }
+    table
 }

@@ -4,7 +4,8 @@ use super::shared::{Message, Shared};
 use super::strides::Strides;
 use super::texts::Texts;
 use super::{Summary, kinds::kind, pool::Buffer};
-use crate::spool::{CallbackName, Drops, End, RecordSize, Text, Writer};
+use crate::decode::SizeTable;
+use crate::spool::{CallbackName, Drops, End, Text, Writer};
 use crossbeam_channel::Receiver;
 pub(super) use cupti_sys::bindings::{
     CUPTI_CB_DOMAIN_DRIVER_API as DRIVER_DOMAIN, CUPTI_CB_DOMAIN_RUNTIME_API as RUNTIME_DOMAIN,
@@ -32,7 +33,7 @@ pub(super) struct Spooler {
 }
 
 impl Spooler {
-    pub(super) fn new(shared: &'static Shared, out: Writer<File>, sizes: &[RecordSize], spare: usize) -> Self {
+    pub(super) fn new(shared: &'static Shared, out: Writer<File>, sizes: SizeTable, spare: usize) -> Self {
         Self {
             shared,
             out,

@@ -1,27 +1,22 @@
 //! How long the records of the loaded library are.
 
+use crate::decode::SizeTable;
 use crate::spool::RecordSize;
 use cupti_sys::Api;
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
-/// Record sizes by kind. The first record of each kind that is met is measured with the library itself, whatever a
-/// table said: its answer is what was written.
-#[derive(Debug, Default)]
+/// Record sizes by kind. The first record of each kind that is met is measured with the library itself, whatever the
+/// table says: the library's answer is what was written.
+#[derive(Debug)]
 pub(super) struct Strides {
-    known: FxHashMap<u32, Stride>,
+    table: SizeTable,
+    measured: FxHashSet<u32>,
     news: Vec<RecordSize>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Stride {
-    bytes: u32,
-    measured: bool,
-}
-
 impl Strides {
-    pub(super) fn new(table: &[RecordSize]) -> Self {
-        let known = table.iter().map(|size| (size.kind, Stride { bytes: size.bytes, measured: false })).collect();
-        Self { known, news: Vec::new() }
+    pub(super) fn new(table: SizeTable) -> Self {
+        Self { table, measured: FxHashSet::default(), news: Vec::new() }
     }
 
     /// Sizes that the table did not have or had wrong, since the last call.
@@ -29,34 +24,34 @@ impl Strides {
         std::mem::take(&mut self.news)
     }
 
-    /// Bytes from the record at `offset` to the next, or `None` when there is no further record that can be read.
+    /// Kind and length of the record at `offset`, or `None` when there is no further record that can be read.
     pub(super) fn step(&mut self, api: &Api, buffer: &[u8], offset: usize) -> Option<(u32, usize)> {
-        let kind = buffer.get(offset..offset + 4)?;
-        let kind = u32::from_le_bytes(kind.try_into().ok()?);
-        let stride = match self.known.get(&kind) {
-            Some(stride) if stride.measured => stride.bytes,
-            known => {
-                let known = known.map(|stride| stride.bytes);
-                match measure(api, buffer, offset) {
-                    Some(bytes) => {
-                        self.known.insert(kind, Stride { bytes, measured: true });
-                        if known != Some(bytes) {
-                            self.news.push(RecordSize { kind, bytes });
-                        }
-                        bytes
-                    }
-                    // The last record of a buffer cannot be measured.
-                    None => known?,
-                }
+        let kind = u32::from_le_bytes(*buffer.get(offset..)?.first_chunk()?);
+        if kind == 0 {
+            return None;
+        }
+        if !self.measured.contains(&kind) {
+            self.measure(api, buffer, offset, kind);
+        }
+        let bytes = self.table.get(kind)?;
+        (offset + bytes <= buffer.len()).then_some((kind, bytes))
+    }
+
+    /// The last record of a buffer cannot be measured, and has the table's size until another one has been.
+    fn measure(&mut self, api: &Api, buffer: &[u8], offset: usize, kind: u32) {
+        let Some(bytes) = distance(api, buffer, offset) else { return };
+        let known = self.table.get(kind);
+        if self.table.set(kind, bytes) {
+            self.measured.insert(kind);
+            if known != Some(bytes as usize) {
+                self.news.push(RecordSize { kind, bytes });
             }
-        };
-        let stride = stride as usize;
-        (kind != 0 && stride >= 8 && offset + stride <= buffer.len()).then_some((kind, stride))
+        }
     }
 }
 
 /// The distance from the record at `offset` to the one after it, as the library sees it.
-fn measure(api: &Api, buffer: &[u8], offset: usize) -> Option<u32> {
+fn distance(api: &Api, buffer: &[u8], offset: usize) -> Option<u32> {
     let start = buffer.as_ptr().cast_mut();
     // SAFETY: `offset` lies within the buffer.
     let current = unsafe { start.add(offset) };

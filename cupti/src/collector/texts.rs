@@ -1,26 +1,12 @@
 //! Fetching the texts behind the pointers in the records, before they go away.
 
-use super::kinds::kind;
+use crate::decode::strings;
 use crate::spool::Text;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// No text is taken longer than this.
 const LONGEST: usize = 64 << 10;
-
-/// Offsets of the text pointers in the records of a kind (CUPTI headers 12.0 to 13.5; a field that a version lacks lies
-/// behind the end of its record).
-fn pointer_offsets(kind: u32) -> &'static [usize] {
-    match kind {
-        kind::KERNEL | kind::CONCURRENT_KERNEL => &[104],
-        kind::DEVICE => &[136],
-        kind::MARKER => &[40, 48],
-        kind::NAME => &[24],
-        kind::MEMORY2 => &[64, 120],
-        kind::JIT => &[56],
-        _ => &[],
-    }
-}
 
 /// The texts seen so far, by pointer. A pointer may be reused for another text once a module is unloaded, so in each
 /// buffer the text of each pointer is compared once.
@@ -39,15 +25,13 @@ struct Seen {
 impl Texts {
     /// Adds to `news` the texts of one record that were not known before.
     pub(super) fn of_record(&mut self, kind: u32, record: &[u8], buffer: u64, news: &mut Vec<Text>) {
-        for &offset in pointer_offsets(kind) {
-            let Some(pointer) = record.get(offset..offset + 8) else { continue };
-            let Ok(pointer) = pointer.try_into().map(u64::from_le_bytes) else { continue };
-            self.of_pointer(pointer, buffer, news);
+        for pointer in strings(kind, record) {
+            self.of_pointer(pointer.0, buffer, news);
         }
     }
 
     fn of_pointer(&mut self, pointer: u64, buffer: u64, news: &mut Vec<Text>) {
-        if pointer == 0 || self.seen.get(&pointer).is_some_and(|seen| seen.buffer == buffer) {
+        if self.seen.get(&pointer).is_some_and(|seen| seen.buffer == buffer) {
             return;
         }
         if !read_text(pointer, &mut self.scratch) {
@@ -120,6 +104,7 @@ fn copy_memory(from: u64, to: &mut [u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collector::kinds::kind;
 
     fn kernel(pointer: u64) -> [u8; 208] {
         let mut record = [0; 208];

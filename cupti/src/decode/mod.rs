@@ -164,15 +164,11 @@ pub struct DecodeSummary {
     pub unread_bytes: u64,
 }
 
-/// Every text pointer of one buffer that is not null, in the order in which they stand there, repeats included.
-///
-/// These are the pointers in all fields of type [`StringPtr`] of [`records`], without decoding the rest: a recorder has
-/// to read the texts behind them while the recorded process has them. Sizes that are not those of the CUPTI that wrote
-/// the buffer give pointers that are none, so nothing may follow them blindly unless the sizes have been verified.
-pub fn strings<'a>(table: &'a SizeTable, buffer: &'a [u8]) -> impl Iterator<Item = StringPtr> + 'a {
-    Walk::new(table, buffer)
-        .flat_map(|(kind, bytes)| string_offsets(kind).iter().map(move |&at| StringPtr::read(bytes, at)))
-        .filter(|pointer| !pointer.is_null())
+/// Every text pointer of one record that is not null: the fields of type [`StringPtr`] of [`records`], without decoding
+/// the rest. A recorder has to read the texts behind them while the recorded process has them. A record
+/// of a length other than its CUPTI's gives pointers that are none, so nothing may follow them blindly.
+pub fn strings(kind: u32, record: &[u8]) -> impl Iterator<Item = StringPtr> {
+    string_offsets(kind).iter().map(|&at| StringPtr::read(record, at)).filter(|pointer| !pointer.is_null())
 }
 
 /// Where a record of `kind` has pointers to texts. One that a record is too short for reads as null.

@@ -24,6 +24,7 @@ pub use reader::{Ending, Reader, SpoolError};
 pub use strings::Strings;
 pub use writer::Writer;
 
+use crate::decode::SizeTable;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -93,6 +94,15 @@ pub struct Header {
 }
 
 impl Header {
+    /// The record sizes of the buffers that follow; [`Chunk::Sizes`] changes them.
+    pub fn size_table(&self) -> SizeTable {
+        let mut table = SizeTable::for_version(self.cupti_version);
+        for size in &self.sizes {
+            table.set(size.kind, size.bytes);
+        }
+        table
+    }
+
     /// Without the folders of this machine, for spools that are given away: of the executable, the library
     /// and absolute paths among the arguments only the file name is kept.
     #[must_use]
