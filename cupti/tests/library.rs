@@ -1,13 +1,13 @@
-//! Compares the size table and the walk with CUPTI's own `cuptiActivityGetNextRecord`, for the libraries that
-//! `BUBBLESCOPE_LIBCUPTI` names (paths, separated by colons). Up to 13.1 that works without a driver and a GPU; 13.2
-//! crashes at the first call, so it must not be named, and newer ones refuse, and are left out. The Python wheels
-//! `nvidia-cuda-cupti` and `nvidia-cuda-cupti-cu12` hold such libraries.
+//! Compares the size table and the walk with CUPTI's own `cuptiActivityGetNextRecord`, for the library that
+//! `BUBBLESCOPE_LIBCUPTI` names. Up to 13.1 that works without a driver and a GPU; 13.2 crashes at the first call, so it
+//! must not be named, and newer ones refuse, which skips the comparison. The Python wheels `nvidia-cuda-cupti` and
+//! `nvidia-cuda-cupti-cu12` hold such libraries.
 
 #![cfg(target_os = "linux")]
 #![expect(unsafe_code, reason = "calls the C library that it compares with")]
 #![expect(clippy::unwrap_used, reason = "a test that fails on what it does not find")]
 
-use std::path::Path;
+use std::mem::ManuallyDrop;
 
 use cupti::decode::{SizeTable, records};
 use cupti_sys::bindings as c;
@@ -18,14 +18,19 @@ const NEWEST: u32 = 130_199;
 
 struct Cupti {
     version: u32,
-    library: Library,
+    /// Never unloaded: CUPTI does not survive that.
+    library: ManuallyDrop<Library>,
 }
 
 impl Cupti {
-    /// `None` for a library that refuses to work without a driver.
-    fn load(path: &Path) -> Option<Self> {
+    /// The named library, unless it refuses to work without a driver. Loaded once: a process holds one CUPTI.
+    fn named() -> Option<Self> {
+        let Some(path) = std::env::var_os("BUBBLESCOPE_LIBCUPTI") else {
+            println!("skipped: BUBBLESCOPE_LIBCUPTI is not set");
+            return None;
+        };
         // SAFETY: loading libcupti runs its initialisers, which need nothing.
-        let library = unsafe { Library::new(path) }.unwrap();
+        let library = ManuallyDrop::new(unsafe { Library::new(path) }.unwrap());
         let mut version = 0;
         // SAFETY: this is the function's type (cupti_version.h), and `version` can be written.
         let result = unsafe {
@@ -54,38 +59,25 @@ impl Cupti {
     }
 }
 
-fn libraries() -> Vec<Cupti> {
-    let Some(paths) = std::env::var_os("BUBBLESCOPE_LIBCUPTI") else {
-        println!("skipped: BUBBLESCOPE_LIBCUPTI is not set");
-        return Vec::new();
-    };
-    std::env::split_paths(&paths).filter_map(|path| Cupti::load(&path)).collect()
-}
-
 #[test]
-fn the_library_steps_by_the_sizes_of_the_table() {
-    for cupti in libraries() {
-        let table = SizeTable::for_version(cupti.version);
-        assert!(table.is_exact(), "{}", cupti.version);
-        for (kind, size) in table.iter() {
-            let words = size as usize / 8;
-            let mut buffer = vec![0; 3 * words];
-            for record in buffer.chunks_exact_mut(words) {
-                record[0] = u64::from(kind);
-            }
-            let expected = [0, size as usize, 2 * size as usize];
-            assert_eq!(cupti.offsets(&mut buffer), expected, "CUPTI {}, kind {kind}", cupti.version);
+fn the_library_steps_as_the_decoder_does() {
+    let Some(cupti) = Cupti::named() else { return };
+    let table = SizeTable::for_version(cupti.version);
+    assert!(table.is_exact(), "CUPTI {} is new", cupti.version);
+    for (kind, size) in table.iter() {
+        let words = size as usize / 8;
+        let mut buffer = vec![0; 3 * words];
+        for record in buffer.chunks_exact_mut(words) {
+            record[0] = u64::from(kind);
         }
+        let expected = [0, size as usize, 2 * size as usize];
+        assert_eq!(cupti.offsets(&mut buffer), expected, "CUPTI {}, kind {kind}", cupti.version);
     }
-}
 
-#[test]
-fn the_library_finds_the_records_that_are_decoded() {
-    let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/h200_cupti130001_raw.bin")).unwrap();
-    let mut buffer: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
-    for cupti in libraries().iter().filter(|cupti| cupti.version == 130_001) {
+    if cupti.version == 130_001 {
+        let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/h200_cupti130001_raw.bin")).unwrap();
+        let mut buffer: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
         let found = cupti.offsets(&mut buffer);
-        let table = SizeTable::for_version(cupti.version);
         assert_eq!(found.len(), records(&table, &bytes).count());
         let mut at = 0;
         for offset in found {
