@@ -14,6 +14,9 @@
 //! the usual gap after its predecessor was held by that, any other by its launch. What did not hold it is taken to be
 //! no longer than is usual on that device: the low median over the ops whose case is clear.
 //!
+//! Of two calls, the one that began first is taken to have submitted its work first, also where two threads use one
+//! stream.
+//!
 //! **How far to trust it.** [`Replay::unchanged_error`] is the error of replaying the recording unchanged with usual
 //! times wherever the case is not clear. Above [`MAX_UNCHANGED_ERROR`] gains are withheld.
 //!
@@ -26,6 +29,9 @@ mod pass;
 mod plan;
 mod prepare;
 mod runs;
+
+#[cfg(test)]
+mod properties;
 
 #[cfg(test)]
 mod tests;

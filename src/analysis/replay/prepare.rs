@@ -25,7 +25,8 @@ const LOOK_BACK: u32 = 64;
 /// What happens at one place of the order.
 #[derive(Clone, Copy)]
 struct Entry {
-    start: Ns,
+    /// When the call began, or an op without a call was submitted at the latest.
+    order: Ns,
     /// The call, or `NONE` for an op without a call inside the window.
     call: u32,
     /// One past the last call nested in it; or the op.
@@ -82,27 +83,32 @@ fn entries(trace: &Trace, waits: &Waits, window: Option<Interval>) -> Vec<Entry>
             current = inside(start).then_some(entries.len());
             if current.is_some() {
                 let wait = if known { wait as u32 } else { NONE };
-                entries.push(Entry { start, call: call.0, last: call.0 + 1, wait });
+                entries.push(Entry { order: start, call: call.0, last: call.0 + 1, wait });
             }
         }
     }
-    for op in trace.ops.indices() {
+    // An op without a call was submitted before whatever follows it on its stream, so it comes before that's call.
+    let (mut stream, mut next) = (NONE, Ns::MAX);
+    for op in (0..trace.ops.len()).rev().map(OpIdx::from_index) {
+        if trace.ops.stream[op.index()].0 != stream {
+            (stream, next) = (trace.ops.stream[op.index()].0, Ns::MAX);
+        }
         let time = trace.ops.interval(op);
-        let launched = trace.ops.launch(op);
-        let orphan = match (launched, window) {
+        let called = trace.ops.launch(op).map(|call| calls.start[call.index()]);
+        next = next.min(called.unwrap_or(time.start));
+        let orphan = match (called, window) {
             (None, None) => true,
             (Some(_), None) => false,
-            (None, Some(window)) => time.start < window.end && time.end > window.start,
-            (Some(call), Some(window)) => {
-                calls.start[call.index()] < window.start && time.start < window.end && time.end > window.start
+            (called, Some(window)) => {
+                called.is_none_or(|called| called < window.start) && time.start < window.end && time.end > window.start
             }
         };
         if orphan {
-            entries.push(Entry { start: time.start, call: NONE, last: op.0, wait: NONE });
+            entries.push(Entry { order: next, call: NONE, last: op.0, wait: NONE });
         }
     }
     // Stable, and quick on sorted runs: threads and streams are sorted already.
-    entries.sort_by_key(|entry| entry.start);
+    entries.sort_by_key(|entry| (entry.order, if entry.call == NONE { entry.last } else { NONE }));
     entries
 }
 
