@@ -8,6 +8,7 @@ mod cause;
 mod finding;
 mod host;
 mod intervals;
+mod iterations;
 mod launches;
 mod options;
 mod partition;
@@ -24,6 +25,7 @@ mod sync_cost;
 #[cfg(test)]
 mod tests;
 pub mod waits;
+pub mod windows;
 
 pub use cause::{Cause, Confidence, Rule, SegmentKind};
 pub use finding::{FindingId, Severity, UnknownFinding};
@@ -52,7 +54,7 @@ pub fn analyze(trace: &Trace, options: &Options) -> Analysis {
         window,
         sync_calls: sync_cost::rows(trace, bounds, &devices, &host),
         launches: launches.figures,
-        iterations: None,
+        iterations: iterations::iterations(trace, bounds, &devices, &host),
         quality: quality::quality(trace, bounds, &devices, &launches, &options.constants),
         devices,
     }

@@ -310,7 +310,7 @@ pub struct Iterations {
     pub count: u64,
     /// Iterations before, whose length is not yet the usual one.
     pub warmup: u64,
-    /// Length of an iteration, start to start.
+    /// Length of an iteration: to the next one's start where one follows at once.
     pub period: Percentiles,
     /// Distance between the 5th and the 95th percentile of the length.
     pub jitter: Ns,

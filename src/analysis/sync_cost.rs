@@ -166,6 +166,14 @@ pub(super) fn site_name(name: &str) -> &str {
     if counted && !stem.is_empty() { stem } else { name }
 }
 
+/// Idle time of a device's span inside `within`.
+pub(super) fn idle_within(device: &DeviceAnalysis, within: Interval) -> Ns {
+    let bubbles = &device.bubbles;
+    let first = bubbles.partition_point(|bubble| bubble.interval.end <= within.start);
+    let met = bubbles[first..].iter().take_while(|bubble| bubble.interval.start < within.end);
+    met.map(|bubble| bubble.interval.overlap(within)).sum()
+}
+
 /// When devices were busy.
 struct BusyTime<'a> {
     devices: Vec<Option<DeviceBusy<'a>>>,

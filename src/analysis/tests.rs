@@ -414,3 +414,63 @@ fn a_null_stream_sync_and_a_context_sync_wait_for_their_device_only() {
     let row = found.sync_calls.iter().find(|row| row.api == "cudaDeviceSynchronize").unwrap();
     assert_eq!(row.useful_wait, Ns(8_000));
 }
+
+#[test]
+fn iterations_are_found_in_the_launch_sequence() {
+    let mut scene = Scene::new();
+    let mut at = 0;
+    let mut correlation = 0;
+    let mut next = || {
+        correlation += 1;
+        correlation
+    };
+    let mut starts = Vec::new();
+    for round in 0..12 {
+        // The first two are slow.
+        let pause = if round < 2 { 100_000 } else { 10_000 };
+        at += pause;
+        starts.push(at);
+        for _ in 0..4 {
+            scene.launch(next(), (at, at + 2_000), 7, (at + 3_000, at + 4_000));
+            at += 5_000;
+        }
+        scene.stream_sync(next(), 7, at, at + 1_000);
+        at += 1_000;
+    }
+    let trace = scene.finish();
+    let found = analysis(&trace).iterations.unwrap();
+    assert_eq!(found.source, IterationSource::LaunchSequence { launches: 5 });
+    // An iteration begins after the longest pause; the slow pause before it ends the one before.
+    let origin = starts[0];
+    let begun: Vec<i64> = found.intervals.iter().map(|interval| interval.start.0 + origin).collect();
+    assert_eq!(begun, starts);
+    assert_eq!((found.count, found.warmup), (11, 1));
+    assert_eq!(found.period.p50, Ns(31_000));
+    assert_eq!(found.blocking_calls_p50, 1);
+    assert_eq!(windows::of_iteration(Some(&found), 3), Ok(found.intervals[3]));
+    let count = found.intervals.len();
+    let missing = windows::of_iteration(Some(&found), 99);
+    assert_eq!(missing, Err(windows::WindowError::NoIteration { asked: 99, count }));
+}
+
+#[test]
+fn counted_ranges_are_iterations_and_windows() {
+    let mut scene = Scene::new();
+    let process = scene.builder.process(1);
+    let thread = scene.builder.thread(process, 1);
+    for round in 0..5 {
+        let at = round * 30_000;
+        scene.launch(round as u64 * 2 + 1, (at, at + 3_000), 7, (at + 4_000, at + 24_000));
+        let name = scene.builder.name(&format!("ProfilerStep#{round}"));
+        scene.builder.push_range(at, at + 29_000, thread, name, crate::trace::RangeKind::Annotation);
+    }
+    let trace = scene.finish();
+    let found = analysis(&trace).iterations.unwrap();
+    assert_eq!(found.source, IterationSource::Range("ProfilerStep".to_owned()));
+    assert_eq!((found.count, found.warmup, found.period.p50), (5, 0, Ns(30_000)));
+    assert_eq!(windows::of_range(&trace, "ProfilerStep#2"), Ok(Interval::new(Ns(60_000), Ns(89_000))));
+    assert_eq!(windows::of_range(&trace, "ProfilerStep"), Ok(Interval::new(Ns(0), Ns(149_000))));
+    let error = windows::of_range(&trace, "step#3").unwrap_err().to_string();
+    assert_eq!(error, "no range is named \"step#3\"; there is \"ProfilerStep#3\"");
+    assert!(windows::between(&trace, Some(Ns(200_000)), None).is_err());
+}
