@@ -1,0 +1,195 @@
+//! Colours. One meaning has one colour in every view, and the colours of causes can be told apart by colour-blind
+//! people (after Okabe and Ito, "Color Universal Design", 2008).
+
+use bubblescope::analysis::{Cause, SegmentKind};
+use bubblescope::trace::{ApiKind, Detail, MemoryKind, OpKind, RangeKind};
+use eframe::egui::{self, Color32};
+
+/// The colours of a timeline on a dark or a light background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Palette {
+    /// Whether the background is dark.
+    pub dark: bool,
+    /// Behind lanes.
+    pub canvas: Color32,
+    /// Behind every second row.
+    pub canvas_alternate: Color32,
+    /// Behind names of sections.
+    pub section: Color32,
+    /// Lines of the time grid.
+    pub grid: Color32,
+    /// Ordinary text.
+    pub text: Color32,
+    /// Text of less weight.
+    pub weak_text: Color32,
+    /// The selection.
+    pub selection: Color32,
+    /// A measured interval, translucent.
+    pub measure: Color32,
+    /// The arrow from a launch to its op.
+    pub arrow: Color32,
+}
+
+/// Tones of one cool family: kernels differ from each other and never look like a cause.
+const KERNELS: [Color32; 6] = [
+    Color32::from_rgb(0x5b, 0x7f, 0xb5),
+    Color32::from_rgb(0x7a, 0x73, 0xb8),
+    Color32::from_rgb(0x4f, 0x93, 0xab),
+    Color32::from_rgb(0x8b, 0x8f, 0xc9),
+    Color32::from_rgb(0x6b, 0x9f, 0xcf),
+    Color32::from_rgb(0x63, 0x66, 0x9e),
+];
+
+const BLOCKING: Color32 = Color32::from_rgb(0xd5, 0x5e, 0x00);
+
+impl Palette {
+    /// On a dark background.
+    pub const DARK: Self = Self {
+        dark: true,
+        canvas: Color32::from_rgb(0x17, 0x19, 0x1e),
+        canvas_alternate: Color32::from_rgb(0x1b, 0x1e, 0x24),
+        section: Color32::from_rgb(0x26, 0x2a, 0x33),
+        grid: Color32::from_rgb(0x2c, 0x30, 0x39),
+        text: Color32::from_rgb(0xe2, 0xe5, 0xea),
+        weak_text: Color32::from_rgb(0x93, 0x9a, 0xa8),
+        selection: Color32::from_rgb(0xff, 0xff, 0xff),
+        measure: Color32::from_rgba_premultiplied(0x1c, 0x26, 0x33, 0x30),
+        arrow: Color32::from_rgb(0xff, 0xd5, 0x4f),
+    };
+
+    /// On a light background.
+    pub const LIGHT: Self = Self {
+        dark: false,
+        canvas: Color32::from_rgb(0xff, 0xff, 0xff),
+        canvas_alternate: Color32::from_rgb(0xf7, 0xf8, 0xfa),
+        section: Color32::from_rgb(0xe6, 0xe9, 0xef),
+        grid: Color32::from_rgb(0xe3, 0xe6, 0xeb),
+        text: Color32::from_rgb(0x1f, 0x24, 0x2d),
+        weak_text: Color32::from_rgb(0x5f, 0x67, 0x75),
+        selection: Color32::from_rgb(0x10, 0x12, 0x16),
+        measure: Color32::from_rgba_premultiplied(0x10, 0x20, 0x38, 0x38),
+        arrow: Color32::from_rgb(0xb3, 0x5c, 0x00),
+    };
+
+    /// The palette that fits egui's theme.
+    pub fn of(visuals: &egui::Visuals) -> Self {
+        if visuals.dark_mode { Self::DARK } else { Self::LIGHT }
+    }
+
+    /// An op's colour.
+    pub fn op(&self, kind: OpKind, name: usize, detail: Detail) -> Color32 {
+        match kind {
+            OpKind::Kernel => KERNELS[name % KERNELS.len()],
+            OpKind::Graph => Color32::from_rgb(0x3f, 0x6f, 0x9f),
+            OpKind::Memset => Color32::from_rgb(0x8f, 0x9b, 0x8a),
+            OpKind::Copy => match detail {
+                Detail::Copy { to: MemoryKind::Device, from: MemoryKind::Pageable | MemoryKind::Pinned, .. } => {
+                    Color32::from_rgb(0x3a, 0xa8, 0x76)
+                }
+                Detail::Copy { from: MemoryKind::Device, to: MemoryKind::Pageable | MemoryKind::Pinned, .. } => {
+                    Color32::from_rgb(0x9c, 0xb8, 0x3c)
+                }
+                _ => Color32::from_rgb(0x5c, 0xa9, 0xa0),
+            },
+        }
+    }
+
+    /// A call's colour: calls that block stand out.
+    pub fn call(&self, kind: ApiKind) -> Color32 {
+        match kind {
+            kind if kind.synchronises() => BLOCKING,
+            ApiKind::CopyBlocking => Color32::from_rgb(0xcc, 0x79, 0xa7),
+            ApiKind::Alloc | ApiKind::Free => Color32::from_rgb(0xe6, 0x9f, 0x00),
+            ApiKind::ModuleLoad => Color32::from_rgb(0xc9, 0xbd, 0x2d),
+            ApiKind::GraphBuild => Color32::from_rgb(0xa0, 0x7a, 0x4a),
+            ApiKind::Launch | ApiKind::GraphLaunch => Color32::from_rgb(0x5f, 0x86, 0xa8),
+            ApiKind::CopyAsync | ApiKind::MemsetAsync | ApiKind::MemsetBlocking => Color32::from_rgb(0x5c, 0xa9, 0xa0),
+            _ => Color32::from_rgb(0x80, 0x87, 0x93),
+        }
+    }
+
+    /// A range's colour.
+    pub fn range(&self, kind: RangeKind, name: usize) -> Color32 {
+        const RANGES: [Color32; 4] = [
+            Color32::from_rgb(0x7d, 0x8b, 0x6f),
+            Color32::from_rgb(0x8c, 0x82, 0x6c),
+            Color32::from_rgb(0x6f, 0x8b, 0x85),
+            Color32::from_rgb(0x86, 0x78, 0x86),
+        ];
+        match kind {
+            RangeKind::Operator => Color32::from_rgb(0x6f, 0x7a, 0x8b),
+            RangeKind::Nvtx | RangeKind::Annotation => RANGES[name % RANGES.len()],
+        }
+    }
+
+    /// The colour of a root cause.
+    pub fn cause(&self, cause: Cause) -> Color32 {
+        match cause {
+            Cause::Sync => BLOCKING,
+            Cause::BlockingCopy => Color32::from_rgb(0xcc, 0x79, 0xa7),
+            Cause::Allocation => Color32::from_rgb(0xe6, 0x9f, 0x00),
+            Cause::ModuleLoad => Color32::from_rgb(0xf0, 0xe4, 0x42),
+            Cause::GraphBuild => Color32::from_rgb(0xa0, 0x7a, 0x4a),
+            Cause::Profiler => Color32::from_rgb(0xb0, 0xa0, 0xd0),
+            Cause::HostBound => Color32::from_rgb(0x00, 0x72, 0xb2),
+            Cause::LaunchBound => Color32::from_rgb(0x56, 0xb4, 0xe9),
+            Cause::Dependency => Color32::from_rgb(0x00, 0x9e, 0x73),
+            Cause::Dispatch => Color32::from_rgb(0x9a, 0xa3, 0xb0),
+            Cause::GraphInternal => Color32::from_rgb(0x7f, 0xb8, 0x9b),
+            Cause::Stalled => Color32::from_rgb(0xe0, 0x3c, 0x8a),
+            Cause::Unattributed => Color32::from_rgb(0x6b, 0x70, 0x7a),
+        }
+    }
+
+    /// The colour of a kind of segment: that of the cause it belongs to.
+    pub fn segment(&self, kind: SegmentKind) -> Color32 {
+        self.cause(match kind {
+            SegmentKind::Profiler => Cause::Profiler,
+            SegmentKind::ModuleLoad => Cause::ModuleLoad,
+            SegmentKind::GraphBuild => Cause::GraphBuild,
+            SegmentKind::Allocation => Cause::Allocation,
+            SegmentKind::SyncReturn => Cause::Sync,
+            SegmentKind::LaunchCall => Cause::LaunchBound,
+            SegmentKind::Api => Cause::BlockingCopy,
+            SegmentKind::HostCode => Cause::HostBound,
+            SegmentKind::LaunchLatency | SegmentKind::Dispatch => Cause::Dispatch,
+            SegmentKind::Dependency => Cause::Dependency,
+            SegmentKind::GraphInternal => Cause::GraphInternal,
+            SegmentKind::Stalled => Cause::Stalled,
+            SegmentKind::Unattributed => Cause::Unattributed,
+        })
+    }
+}
+
+/// A colour between two.
+pub fn blend(from: Color32, to: Color32, share: f32) -> Color32 {
+    from.lerp_to_gamma(to, share.clamp(0.0, 1.0))
+}
+
+/// Black or white, whichever can be read on a colour.
+pub fn text_on(color: Color32) -> Color32 {
+    let luma = 299 * u32::from(color.r()) + 587 * u32::from(color.g()) + 114 * u32::from(color.b());
+    if luma > 140_000 { Color32::from_rgb(0x10, 0x12, 0x16) } else { Color32::WHITE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_have_colours_of_their_own() {
+        for (at, &cause) in Cause::ALL.iter().enumerate() {
+            for &other in &Cause::ALL[..at] {
+                let (a, b) = (Palette::DARK.cause(cause), Palette::DARK.cause(other));
+                let apart: u32 = (0..3).map(|channel| u32::from(a[channel].abs_diff(b[channel]))).sum();
+                assert!(apart > 40, "{cause} and {other} look alike");
+            }
+        }
+    }
+
+    #[test]
+    fn text_can_be_read_on_every_colour() {
+        assert_eq!(text_on(Color32::WHITE), Color32::from_rgb(0x10, 0x12, 0x16));
+        assert_eq!(text_on(Color32::BLACK), Color32::WHITE);
+    }
+}
