@@ -116,9 +116,11 @@ impl Document {
     pub fn bubbles(&self) -> impl Iterator<Item = (BubbleRef, &Bubble)> {
         let devices = self.analysis.iter().flat_map(|analysis| analysis.devices.iter().enumerate());
         devices.flat_map(|(device, found)| {
-            found.bubbles.iter().enumerate().map(move |(index, bubble)| {
-                (BubbleRef { device: device as u32, index: index as u32 }, bubble)
-            })
+            found
+                .bubbles
+                .iter()
+                .enumerate()
+                .map(move |(index, bubble)| (BubbleRef { device: device as u32, index: index as u32 }, bubble))
         })
     }
 }

@@ -187,12 +187,18 @@ mod tests {
     fn short_names_fit_boxes() {
         for (name, text) in [
             ("_Z5saxpyfPKfPf", "saxpy"),
-            ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int, float)", "vectorized_elementwise_kernel"),
+            (
+                "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int, float)",
+                "vectorized_elementwise_kernel",
+            ),
             ("void (anonymous namespace)::softmax_warp_forward<float, 5>(float*, int)", "softmax_warp_forward"),
             ("sm80_xmma_gemm_f32f32_tn_n", "sm80_xmma_gemm_f32f32_tn_n"),
             ("Memcpy DtoH (Device -> Pageable)", "Memcpy DtoH"),
             ("aten::item", "aten::item"),
-            ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"),
+            (
+                "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+                "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+            ),
             ("", ""),
         ] {
             assert_eq!(short(name), text, "{name}");

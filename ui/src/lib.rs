@@ -1,1 +1,25 @@
-//! Desktop timeline.
+//! The desktop timeline of Bubblescope.
+//!
+//! `lod`, `view`, `rows` and `format` are pure. `paint` and `lanes` draw, `timeline` is the widget that shows documents
+//! and tells what the user did, `app` holds the state and changes it. So each is tested by itself.
+
+pub mod app;
+pub mod cells;
+pub mod command;
+pub mod describe;
+pub mod document;
+pub mod format;
+pub mod lanes;
+pub mod load;
+pub mod lod;
+pub mod paint;
+pub mod panels;
+pub mod rows;
+#[doc(hidden)]
+pub mod testing;
+pub mod text;
+pub mod theme;
+pub mod timeline;
+pub mod view;
+
+pub use app::App;

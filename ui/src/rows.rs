@@ -231,7 +231,7 @@ pub enum FoldKey {
 }
 
 /// What stands on a line of the timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Place {
     /// The name of a trace.
     Trace {
@@ -283,7 +283,11 @@ pub const ROW_GAP: f32 = 4.0;
 const MANY_LANES: usize = 12;
 
 /// Where every line stands, and the height of all.
-pub fn layout<'a>(scenes: impl IntoIterator<Item = &'a Scene>, folded: &HashSet<FoldKey>, names: bool) -> (Vec<Line>, f32) {
+pub fn layout<'a>(
+    scenes: impl IntoIterator<Item = &'a Scene>,
+    folded: &HashSet<FoldKey>,
+    names: bool,
+) -> (Vec<Line>, f32) {
     let mut lines = Vec::new();
     let mut top = 0.0;
     let mut push = |height: f32, place: Place| {

@@ -1,7 +1,7 @@
 //! Small generated traces for tests, benchmarks and pictures.
 
 use bubblescope::trace::{
-    CorrelationId, CallInput, Detail, Device, GraphId, MemoryKind, OpInput, OpKind, RangeKind, Trace, TraceBuilder,
+    CallInput, CorrelationId, Detail, Device, GraphId, MemoryKind, OpInput, OpKind, RangeKind, Trace, TraceBuilder,
 };
 
 /// Nanoseconds between two generated iterations.
@@ -20,7 +20,8 @@ pub fn trace(streams: u32, iterations: u64) -> Trace {
     let process = builder.process(4_711);
     builder.set_process_name(process, "train");
     let device = builder.device(0);
-    builder.describe_device(device, Device { name: "NVIDIA H200".to_owned(), multiprocessors: 132, ..Device::default() });
+    builder
+        .describe_device(device, Device { name: "NVIDIA H200".to_owned(), multiprocessors: 132, ..Device::default() });
     let context = builder.context(process, 1, device);
     let thread = builder.thread(process, 4_711);
     builder.set_thread_name(thread, "main");
@@ -48,7 +49,14 @@ pub fn trace(streams: u32, iterations: u64) -> Trace {
         let mut device_end = start;
         for (at, &stream) in streams.iter().enumerate() {
             let id = next();
-            builder.push_call(CallInput { start: host, end: host + 4_000, thread, name: launch, correlation: id, result: 0 });
+            builder.push_call(CallInput {
+                start: host,
+                end: host + 4_000,
+                thread,
+                name: launch,
+                correlation: id,
+                result: 0,
+            });
             let begin = host + 6_000;
             let overlapped = if at == 0 && iteration % 4 == 3 { 2 } else { 1 };
             for part in 0..overlapped {
@@ -70,7 +78,14 @@ pub fn trace(streams: u32, iterations: u64) -> Trace {
             host += 5_000;
         }
         let id = next();
-        builder.push_call(CallInput { start: host, end: host + 3_000, thread, name: memcpy, correlation: id, result: 0 });
+        builder.push_call(CallInput {
+            start: host,
+            end: host + 3_000,
+            thread,
+            name: memcpy,
+            correlation: id,
+            result: 0,
+        });
         if let Some(&stream) = streams.first() {
             builder.push_op(OpInput {
                 start: device_end,
@@ -87,7 +102,14 @@ pub fn trace(streams: u32, iterations: u64) -> Trace {
         }
         let id = next();
         let woken = device_end + 4_000;
-        builder.push_call(CallInput { start: host + 3_500, end: woken, thread, name: sync, correlation: id, result: 0 });
+        builder.push_call(CallInput {
+            start: host + 3_500,
+            end: woken,
+            thread,
+            name: sync,
+            correlation: id,
+            result: 0,
+        });
         builder.push_range(start - 500, start + ITERATION_NS - 1_000, thread, step, RangeKind::Nvtx);
     }
     builder.finish().unwrap_or_default()

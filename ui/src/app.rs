@@ -1,0 +1,449 @@
+//! The window: its state, what changes it, and its panels.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bubblescope::trace::{Interval, Ns, Trace};
+use eframe::egui::{self, RichText, Ui};
+
+use crate::command::{COMMANDS, Command, of_event};
+use crate::document::{BubbleRef, Document, Item, Pick};
+use crate::load::{Ended, Loaded, Loading};
+use crate::panels;
+use crate::theme::Palette;
+use crate::timeline::{Action, Timeline};
+use crate::view::{History, Viewport};
+
+/// Share of the span that one press of a key moves.
+const PAN_STEP: f64 = 0.15;
+/// How much closer one press of a key zooms.
+const ZOOM_STEP: f64 = 1.4;
+
+/// The application.
+#[derive(Debug, Default)]
+pub struct App {
+    /// The opened traces, from top to bottom.
+    pub docs: Vec<Document>,
+    /// The timeline.
+    pub timeline: Timeline,
+    /// Messages to the user, the newest last.
+    pub messages: Vec<String>,
+    /// Whether the keys are listed.
+    pub help: bool,
+    /// Whether the details of the selection are shown.
+    pub details: bool,
+    history: History,
+    loading: Vec<Loading>,
+    now: f64,
+}
+
+impl App {
+    /// An application that opens these files.
+    pub fn new(ctx: &egui::Context, paths: &[PathBuf]) -> Self {
+        let mut app = Self { details: true, ..Self::default() };
+        for path in paths {
+            app.open(ctx, path);
+        }
+        app
+    }
+
+    /// Opens a file in the background.
+    pub fn open(&mut self, ctx: &egui::Context, path: &Path) {
+        let ctx = ctx.clone();
+        self.loading.push(Loading::file(path, move || ctx.request_repaint()));
+    }
+
+    /// Shows a trace that is already in memory, and analyses it in the background.
+    pub fn show(&mut self, ctx: &egui::Context, name: &str, trace: Trace) {
+        let ctx = ctx.clone();
+        self.loading.push(Loading::start(Path::new(name), move || ctx.request_repaint(), |_| Ok(trace)));
+    }
+
+    /// Whether something is being opened or analysed.
+    pub fn is_loading(&self) -> bool {
+        !self.loading.is_empty()
+    }
+
+    /// Names of the files that are being opened, each with whether only its analysis is missing.
+    pub fn loading(&self) -> impl Iterator<Item = (&Path, bool)> {
+        self.loading.iter().map(|loading| (loading.path.as_path(), loading.shown))
+    }
+
+    /// Takes what the loading threads have finished.
+    fn poll(&mut self) {
+        let mut loading = std::mem::take(&mut self.loading);
+        loading.retain_mut(|one| {
+            loop {
+                match one.take() {
+                    Ok(Some(Loaded::Document(document))) => self.add(*document),
+                    Ok(Some(Loaded::Analysis(analysis))) => {
+                        // The newest document of the file is the one that this thread brought.
+                        if let Some(doc) = self.docs.iter_mut().rev().find(|doc| doc.path == one.path) {
+                            doc.set_analysis(Arc::clone(&analysis));
+                            self.timeline.documents_changed();
+                        }
+                        return false;
+                    }
+                    Ok(Some(Loaded::Failed(message))) => {
+                        self.messages.push(message);
+                        return false;
+                    }
+                    Ok(None) => return true,
+                    Err(Ended) => {
+                        let name = one.path.display();
+                        self.messages.push(format!("{name}: could not be shown because of a fault in Bubblescope"));
+                        return false;
+                    }
+                }
+            }
+        });
+        self.loading.append(&mut loading);
+    }
+
+    fn add(&mut self, document: Document) {
+        self.docs.push(document);
+        self.timeline.documents_changed();
+        if self.docs.len() == 1 {
+            self.timeline.view = self.everything();
+        }
+    }
+
+    /// All opened traces together.
+    pub fn bounds(&self) -> Interval {
+        let all = self.docs.iter().map(Document::interval);
+        let all = all.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)));
+        all.unwrap_or(Interval::new(Ns::ZERO, Ns(1_000_000)))
+    }
+
+    fn everything(&self) -> Viewport {
+        Viewport::of(self.bounds(), 0.02)
+    }
+
+    /// Moves the view, to be undone by going back.
+    pub fn go(&mut self, view: Viewport) {
+        let view = view.clamped(self.bounds());
+        if view != self.timeline.view {
+            self.history.leave(self.timeline.view, self.now);
+            self.timeline.view = view;
+        }
+    }
+
+    /// Does what the user did on the timeline or in a table.
+    pub fn act(&mut self, action: Action) {
+        match action {
+            Action::View(view) => self.go(view),
+            Action::Select(pick) => self.timeline.selected = pick,
+            Action::ZoomTo(pick) => {
+                self.select(pick);
+                self.fit(pick);
+            }
+            Action::Measure(measured) => self.timeline.measured = measured,
+            Action::Fold(key) => {
+                if !self.timeline.folded.remove(&key) {
+                    self.timeline.folded.insert(key);
+                }
+            }
+        }
+    }
+
+    /// Selects a thing and makes sure that it is on screen.
+    pub fn select(&mut self, pick: Pick) {
+        self.timeline.selected = Some(pick);
+        self.timeline.reveal(pick);
+        if let Some(times) = self.times(pick) {
+            self.go(self.timeline.view.showing(times));
+        }
+    }
+
+    /// When a thing happened, on the common time scale.
+    pub fn times(&self, pick: Pick) -> Option<Interval> {
+        let doc = self.docs.get(pick.doc)?;
+        Some(doc.shifted(doc.times(pick.item)?))
+    }
+
+    fn fit(&mut self, pick: Pick) {
+        if let Some(times) = self.times(pick) {
+            self.go(Viewport::of(times, 1.0));
+        }
+    }
+
+    /// Does a command.
+    pub fn run(&mut self, ctx: &egui::Context, command: Command) {
+        let view = self.timeline.view;
+        let pointer = self.timeline.pointer.unwrap_or(0.5);
+        match command {
+            Command::Open => self.messages.push("Drop a file onto the window, or name it on the command line.".into()),
+            Command::Reload => self.reload(ctx),
+            Command::ZoomIn => self.go(view.zoomed(ZOOM_STEP, pointer)),
+            Command::ZoomOut => self.go(view.zoomed(1.0 / ZOOM_STEP, pointer)),
+            Command::PanLeft => self.go(view.panned(-PAN_STEP)),
+            Command::PanRight => self.go(view.panned(PAN_STEP)),
+            Command::FitSelection => match (self.timeline.measured, self.timeline.selected) {
+                (Some(measured), _) => self.go(Viewport::of(measured, 0.05)),
+                (None, Some(pick)) => self.fit(pick),
+                (None, None) => self.go(self.everything()),
+            },
+            Command::FitAll => self.go(self.everything()),
+            Command::Back => {
+                if let Some(view) = self.history.back(view) {
+                    self.timeline.view = view;
+                }
+            }
+            Command::Forward => {
+                if let Some(view) = self.history.forward(view) {
+                    self.timeline.view = view;
+                }
+            }
+            Command::NextBubble => self.step_bubble(true),
+            Command::PreviousBubble => self.step_bubble(false),
+            Command::LongestBubble => self.longest_bubble(),
+            Command::NextInLane => self.step_in_lane(true),
+            Command::PreviousInLane => self.step_in_lane(false),
+            Command::FollowLaunch => self.follow_launch(),
+            Command::Deselect => {
+                self.timeline.selected = None;
+                self.timeline.measured = None;
+                self.help = false;
+            }
+            Command::Search | Command::ToggleTables => {}
+            Command::ToggleDetails => self.details = !self.details,
+            Command::ToggleTheme => {
+                let dark = ctx.global_style().visuals.dark_mode;
+                ctx.set_theme(if dark { egui::Theme::Light } else { egui::Theme::Dark });
+            }
+            Command::Help => self.help = !self.help,
+        }
+    }
+
+    fn reload(&mut self, ctx: &egui::Context) {
+        let paths: Vec<PathBuf> = self.docs.drain(..).map(|doc| doc.path).collect();
+        self.timeline.selected = None;
+        self.timeline.documents_changed();
+        for path in paths {
+            self.open(ctx, &path);
+        }
+    }
+
+    /// The document that commands about bubbles mean: that of the selection, else the first.
+    fn current(&self) -> usize {
+        self.timeline.selected.map_or(0, |pick| pick.doc)
+    }
+
+    /// Selects the bubble after, or before, the selection or the middle of the view.
+    fn step_bubble(&mut self, forward: bool) {
+        let current = self.current();
+        let Some(doc) = self.docs.get(current) else { return };
+        let selected = self.timeline.selected.map(|pick| pick.item);
+        let view = doc.unshifted(self.timeline.view.interval());
+        let from = match selected.and_then(|item| doc.times(item)) {
+            Some(times) => times.start,
+            None => Ns(view.start.0.midpoint(view.end.0)),
+        };
+        // Bubbles of several devices may start at one moment, so the order is by start and then device.
+        let key = match selected {
+            Some(Item::Bubble(at)) => (from, Some(at)),
+            _ => (from, None),
+        };
+        let bubbles = doc.bubbles().map(|(at, bubble)| (bubble.interval.start, Some(at)));
+        let next = if forward {
+            bubbles.filter(|other| *other > key).min()
+        } else {
+            bubbles.filter(|other| *other < key).max()
+        };
+        if let Some((_, Some(at))) = next {
+            self.show_bubble(current, at);
+        }
+    }
+
+    fn longest_bubble(&mut self) {
+        let current = self.current();
+        let Some(doc) = self.docs.get(current) else { return };
+        let longest = doc.bubbles().max_by_key(|(at, bubble)| (bubble.interval.len(), std::cmp::Reverse(*at)));
+        if let Some((at, _)) = longest {
+            self.show_bubble(current, at);
+        }
+    }
+
+    /// Selects a bubble and, unless it can already be seen well, zooms so that it can.
+    pub fn show_bubble(&mut self, doc: usize, at: BubbleRef) {
+        let pick = Pick { doc, item: Item::Bubble(at) };
+        self.timeline.selected = Some(pick);
+        self.timeline.reveal(pick);
+        let Some(times) = self.times(pick) else { return };
+        let share = times.len().0 as f64 / self.timeline.view.span() as f64;
+        if (0.02..0.8).contains(&share) {
+            self.go(self.timeline.view.showing(times));
+        } else {
+            self.go(Viewport::of(times, 2.0));
+        }
+    }
+
+    fn step_in_lane(&mut self, forward: bool) {
+        let Some(pick) = self.timeline.selected else {
+            return self.run_pan(forward);
+        };
+        let next = self.docs.get(pick.doc).and_then(|doc| {
+            let spot = doc.scene.find(&doc.trace, pick.item, doc.times(pick.item)?.start.0)?;
+            let (kind, lane) = doc.scene.lane(spot)?;
+            let at = if forward { spot.at + 1 } else { spot.at.checked_sub(1)? };
+            (at < lane.len()).then(|| kind.item(lane.item(at)))
+        });
+        if let Some(item) = next {
+            self.select(Pick { doc: pick.doc, item });
+        }
+    }
+
+    fn run_pan(&mut self, forward: bool) {
+        self.go(self.timeline.view.panned(if forward { PAN_STEP } else { -PAN_STEP }));
+    }
+
+    fn follow_launch(&mut self) {
+        let Some(pick) = self.timeline.selected else { return };
+        let Some(doc) = self.docs.get(pick.doc) else { return };
+        let other = match pick.item {
+            Item::Op(op) => doc.trace.ops.launch(op).map(Item::Call),
+            Item::Call(call) => doc.trace.call_ops(call).first().map(|&op| Item::Op(op)),
+            Item::Bubble(at) => doc.bubble(at).and_then(|(_, bubble)| bubble.root.call).map(Item::Call),
+            Item::Range(_) => None,
+        };
+        if let Some(item) = other {
+            self.select(Pick { doc: pick.doc, item });
+        }
+    }
+
+    fn keys(&mut self, ctx: &egui::Context) {
+        if ctx.text_edit_focused() {
+            return;
+        }
+        let commands: Vec<Command> = ctx.input(|input| input.events.iter().filter_map(of_event).collect());
+        for command in commands {
+            self.run(ctx, command);
+        }
+    }
+
+    fn dropped(&mut self, ctx: &egui::Context) {
+        let files = ctx.input(|input| input.raw.dropped_files.clone());
+        for file in files {
+            self.open(ctx, file.path());
+        }
+    }
+
+    /// Shows one frame.
+    pub fn frame(&mut self, ui: &mut Ui) {
+        let ctx = ui.ctx().clone();
+        self.now = ctx.input(|input| input.time);
+        self.poll();
+        self.dropped(&ctx);
+        self.keys(&ctx);
+        egui::Panel::top("bar").show(ui, |ui| self.bar_ui(&ctx, ui));
+        if !self.messages.is_empty() {
+            egui::Panel::top("messages").show(ui, |ui| self.messages_ui(ui));
+        }
+        let mut actions = Vec::new();
+        if self.details && !self.docs.is_empty() {
+            egui::Panel::right("details").default_size(330.0).show(ui, |ui| {
+                egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                    panels::details_ui(ui, &self.docs, &self.timeline, &mut actions);
+                });
+            });
+        }
+        egui::CentralPanel::no_frame().show(ui, |ui| {
+            if self.docs.is_empty() {
+                self.welcome_ui(ui);
+            } else {
+                actions.extend(self.timeline.show(ui, &self.docs));
+            }
+        });
+        for action in actions {
+            self.act(action);
+        }
+        if self.help {
+            self.help_ui(&ctx);
+        }
+    }
+
+    fn bar_ui(&mut self, ctx: &egui::Context, ui: &mut Ui) {
+        let palette = Palette::of(ui.visuals());
+        ui.horizontal(|ui| {
+            ui.strong("Bubblescope");
+            ui.separator();
+            for doc in &self.docs {
+                ui.label(&doc.name);
+                ui.colored_label(palette.weak_text, panels::summary(doc));
+            }
+            for loading in &self.loading {
+                ui.spinner();
+                let doing = if loading.shown { "analysing" } else { "reading" };
+                ui.label(format!("{doing} {}", loading.path.display()));
+            }
+            if !self.loading.is_empty() && ui.button("Cancel").clicked() {
+                self.loading.clear();
+            }
+            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                for (command, label) in [(Command::Help, "?"), (Command::ToggleTheme, "◑"), (Command::FitAll, "Fit")]
+                {
+                    if ui.button(label).on_hover_text(command.entry().title).clicked() {
+                        self.run(ctx, command);
+                    }
+                }
+            });
+        });
+    }
+
+    fn messages_ui(&mut self, ui: &mut Ui) {
+        let mut closed = None;
+        for (at, message) in self.messages.iter().enumerate() {
+            ui.horizontal(|ui| {
+                if ui.small_button("Dismiss").clicked() {
+                    closed = Some(at);
+                }
+                ui.colored_label(ui.visuals().error_fg_color, message);
+            });
+        }
+        if let Some(at) = closed {
+            self.messages.remove(at);
+        }
+    }
+
+    fn welcome_ui(&self, ui: &mut Ui) {
+        ui.centered_and_justified(|ui| {
+            let text = if self.loading.is_empty() {
+                "Drop a trace here, or start with: bubblescope TRACE…\n\n\
+                 Traces: .bubbles.parquet, .bubcap, PyTorch or Kineto JSON, Nsight Systems .sqlite"
+            } else {
+                "Opening…"
+            };
+            ui.label(RichText::new(text).size(16.0).weak());
+        });
+    }
+
+    fn help_ui(&mut self, ctx: &egui::Context) {
+        let mut open = self.help;
+        egui::Window::new("Keys").open(&mut open).collapsible(false).resizable(false).show(ctx, |ui| {
+            let mut group = "";
+            egui::Grid::new("keys").num_columns(2).spacing([24.0, 4.0]).show(ui, |ui| {
+                for entry in COMMANDS {
+                    if entry.group != group {
+                        group = entry.group;
+                        ui.strong(group);
+                        ui.end_row();
+                    }
+                    ui.label(entry.title);
+                    let keys: Vec<String> = entry.keys.iter().map(crate::command::Shortcut::text).collect();
+                    ui.monospace(keys.join("  "));
+                    ui.end_row();
+                }
+            });
+            ui.separator();
+            ui.label("Ctrl+wheel zooms at the pointer, drag moves, drag on the ruler or with Shift measures.");
+            ui.label("A double click zooms to what is under the pointer.");
+        });
+        self.help = open;
+    }
+}
+
+impl eframe::App for App {
+    fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
+        self.frame(ui);
+    }
+}

@@ -1,0 +1,273 @@
+//! What is known about a thing, in words: for the hover text and the details.
+
+use bubblescope::analysis::{Cause, Confidence, Rule, SegmentKind};
+use bubblescope::trace::{CallIdx, Detail, MemoryKind, OpIdx, OpKind, RangeIdx, RangeKind};
+
+use crate::document::{BubbleRef, Document, Item};
+use crate::format;
+
+/// A thing in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// What kind of thing it is.
+    pub kind: String,
+    /// Its name.
+    pub title: String,
+    /// Facts as name and value, the most important first.
+    pub facts: Vec<(&'static str, String)>,
+}
+
+/// Describes a thing; `None` for one of another trace.
+pub fn describe(doc: &Document, item: Item) -> Option<Description> {
+    let times = doc.times(item)?;
+    let mut facts = vec![("Duration", format::duration(times.len().0)), ("Start", format::moment(times.start.0))];
+    let (kind, title) = match item {
+        Item::Op(op) => op_facts(doc, op, &mut facts),
+        Item::Call(call) => call_facts(doc, call, &mut facts),
+        Item::Range(range) => range_facts(doc, range, &mut facts),
+        Item::Bubble(at) => bubble_facts(doc, at, &mut facts)?,
+    };
+    Some(Description { kind, title, facts })
+}
+
+fn op_facts(doc: &Document, op: OpIdx, facts: &mut Vec<(&'static str, String)>) -> (String, String) {
+    let trace = &doc.trace;
+    let at = op.index();
+    let stream = &trace.streams[trace.ops.stream[at].index()];
+    facts.push(("Stream", stream.id.to_string()));
+    match trace.ops.launch(op) {
+        Some(call) => {
+            let latency = trace.ops.start[at] - trace.calls.start[call.index()];
+            facts.push(("Launch latency", format::duration(latency.0)));
+            facts.push(("Launched by", format!("{} ({})", trace.call_name(call), duration_of(doc, Item::Call(call)))));
+        }
+        None => facts.push(("Launched by", "not recorded".to_owned())),
+    }
+    let kind = match trace.ops.kind[at] {
+        OpKind::Kernel => "Kernel",
+        OpKind::Copy => "Copy",
+        OpKind::Memset => "Memset",
+        OpKind::Graph => "Graph launch",
+    };
+    match trace.op_detail(op) {
+        Detail::None => {}
+        Detail::Kernel { grid, block, cluster, registers, static_shared, dynamic_shared } => {
+            facts.push(("Grid", dimensions(grid)));
+            facts.push(("Block", dimensions(block)));
+            if cluster.iter().any(|&blocks| blocks > 0) {
+                facts.push(("Cluster", dimensions(cluster)));
+            }
+            facts.push(("Registers", format!("{registers} per thread")));
+            let shared = u64::from(static_shared) + u64::from(dynamic_shared);
+            if shared > 0 {
+                facts.push(("Shared memory", format!("{} per block", format::bytes(shared))));
+            }
+        }
+        Detail::Copy { from, to, asynchronous } => {
+            facts.push(("From", memory(from).to_owned()));
+            facts.push(("To", memory(to).to_owned()));
+            facts.push(("Call", if asynchronous { "asynchronous" } else { "blocking" }.to_owned()));
+        }
+        Detail::Memset { to, .. } => facts.push(("To", memory(to).to_owned())),
+    }
+    if trace.ops.bytes[at] > 0 {
+        facts.push(("Size", format::bytes(trace.ops.bytes[at])));
+        let ns = trace.ops.interval(op).len().0;
+        facts.extend(format::throughput(trace.ops.bytes[at], ns).map(|rate| ("Throughput", rate)));
+    }
+    if trace.ops.graph[at].is_some() {
+        facts.push(("Graph", format!("{}, node {}", trace.ops.graph[at].0, trace.ops.graph_node[at])));
+    }
+    if trace.ops.correlation[at].is_some() {
+        facts.push(("Correlation", trace.ops.correlation[at].0.to_string()));
+    }
+    (kind.to_owned(), format::demangled(trace.op_name(op)))
+}
+
+fn call_facts(doc: &Document, call: CallIdx, facts: &mut Vec<(&'static str, String)>) -> (String, String) {
+    let trace = &doc.trace;
+    let at = call.index();
+    facts.push(("Thread", thread_name(doc, call)));
+    let ops = trace.call_ops(call);
+    if let Some(&first) = ops.first() {
+        let more =
+            if ops.len() > 1 { format!(" and {} more", format::count(ops.len() as u64 - 1)) } else { String::new() };
+        facts.push(("Submitted", format!("{}{more}", doc.short_name(trace.ops.name[first.index()]))));
+        let latency = trace.ops.start[first.index()] - trace.calls.start[at];
+        facts.push(("Launch latency", format::duration(latency.0)));
+    }
+    if trace.calls.result[at] != 0 {
+        facts.push(("Returned", format!("error {}", trace.calls.result[at])));
+    }
+    if trace.calls.correlation[at].is_some() {
+        facts.push(("Correlation", trace.calls.correlation[at].0.to_string()));
+    }
+    let kind = if trace.calls.kind[at].synchronises() { "Blocking API call" } else { "API call" };
+    (kind.to_owned(), trace.call_name(call).to_owned())
+}
+
+fn range_facts(doc: &Document, range: RangeIdx, facts: &mut Vec<(&'static str, String)>) -> (String, String) {
+    let found = &doc.trace.ranges[range.index()];
+    facts.push(("Thread", doc.trace.threads[found.thread.index()].tid.to_string()));
+    let kind = match found.kind {
+        RangeKind::Nvtx => "NVTX range",
+        RangeKind::Operator => "Operator",
+        RangeKind::Annotation => "Annotation",
+    };
+    (kind.to_owned(), doc.trace.names.get(found.name).to_owned())
+}
+
+fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, String)>) -> Option<(String, String)> {
+    let (_, bubble) = doc.bubble(at)?;
+    facts.push(("Root cause", format!("{} ({})", bubble.root.cause, confidence(bubble.root.confidence))));
+    if let Some(call) = bubble.root.call {
+        facts.push(("Call", format!("{} ({})", doc.trace.call_name(call), duration_of(doc, Item::Call(call)))));
+    }
+    if let Some(site) = bubble.root.site {
+        facts.push(("In range", range_name(doc, site).to_owned()));
+    }
+    if let Some(drain) = bubble.drained_by {
+        facts.push(("Drained by", doc.trace.call_name(drain.call).to_owned()));
+    }
+    facts.push(("Before", op_name(doc, bubble.before).to_owned()));
+    facts.push(("After", op_name(doc, bubble.after).to_owned()));
+    facts.push(("Because", why(bubble.root.rule).to_owned()));
+    Some(("Bubble".to_owned(), format!("{} idle: {}", format::duration(bubble.interval.len().0), bubble.root.cause)))
+}
+
+/// The short name of an op.
+pub fn op_name(doc: &Document, op: OpIdx) -> &str {
+    doc.trace.ops.name.get(op.index()).map_or("", |&name| doc.short_name(name))
+}
+
+/// The name of a range.
+pub fn range_name(doc: &Document, range: RangeIdx) -> &str {
+    doc.trace.ranges.get(range.index()).map_or("", |range| doc.trace.names.get(range.name))
+}
+
+/// The name to write into a thing's box.
+pub fn label(doc: &Document, item: Item) -> &str {
+    match item {
+        Item::Op(op) => op_name(doc, op),
+        Item::Call(call) if call.index() < doc.trace.calls.len() => doc.trace.call_name(call),
+        Item::Call(_) => "",
+        Item::Range(range) => range_name(doc, range),
+        Item::Bubble(at) => doc.bubble(at).map_or("", |(_, bubble)| bubble.root.cause.as_str()),
+    }
+}
+
+/// The thread that made a call.
+pub fn thread_name(doc: &Document, call: CallIdx) -> String {
+    let thread = &doc.trace.threads[doc.trace.calls.thread[call.index()].index()];
+    format!("{} {}", thread.name, thread.tid).trim().to_owned()
+}
+
+fn duration_of(doc: &Document, item: Item) -> String {
+    doc.times(item).map_or_else(String::new, |times| format::duration(times.len().0))
+}
+
+fn dimensions(of: [u32; 3]) -> String {
+    format!("{} × {} × {}", of[0], of[1], of[2])
+}
+
+fn memory(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Unknown => "unknown",
+        MemoryKind::Pageable => "pageable host memory",
+        MemoryKind::Pinned => "pinned host memory",
+        MemoryKind::Device => "device memory",
+        MemoryKind::Array => "device array",
+        MemoryKind::Managed => "managed memory",
+        MemoryKind::Peer => "another device",
+    }
+}
+
+/// How sure a judgement is, in words.
+pub fn confidence(confidence: Confidence) -> &'static str {
+    confidence.as_str()
+}
+
+/// What a root cause means.
+pub fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Sync => "A synchronising call emptied the device, and the host went on only after it returned.",
+        Cause::BlockingCopy => "A copy that waits for itself emptied the device.",
+        Cause::Allocation => "Memory was allocated or freed outside stream order.",
+        Cause::ModuleLoad => "Code was loaded or compiled.",
+        Cause::GraphBuild => "A graph was captured, instantiated or updated.",
+        Cause::Profiler => "The profiler itself was at work.",
+        Cause::HostBound => "The host ran code of its own between its calls.",
+        Cause::LaunchBound => "The host did nothing but launch, and the device was faster.",
+        Cause::Dependency => "The next op was enqueued in time and waited for another stream or an event.",
+        Cause::Dispatch => "The device moved from one enqueued op to the next.",
+        Cause::GraphInternal => "A gap between two nodes of one graph launch.",
+        Cause::Stalled => "Something that was not recorded held the next op.",
+        Cause::Unattributed => "The op that ended the bubble has no known launch.",
+    }
+}
+
+/// What a rule saw.
+pub fn why(rule: Rule) -> &'static str {
+    match rule {
+        Rule::QueuedGapTooLong => "the next op was enqueued in time, yet started very late after the one before",
+        Rule::LatencyTooLong => "the op started very late after its launch, on an empty device",
+        Rule::SameGraphLaunch => "the ops on both sides belong to one graph launch",
+        Rule::RecordedWait => "a recorded stream wait lies before the op",
+        Rule::StreamWasFree => "the op was enqueued and its own stream was free before the device ran dry",
+        Rule::QueuedBehind => "the op was enqueued behind the op that ended at the bubble's start",
+        Rule::NoLaunch => "the op has no launch call in the trace",
+        Rule::DrainFillsHalf => {
+            "the call that was open when the device ran dry lasted at least half as long as the bubble"
+        }
+        Rule::FillsHalf => "calls of this kind fill at least half of the bubble",
+        Rule::FirstLaunchLong => "the launch call was far longer than usual, and it was the kernel's first",
+        Rule::LaunchCallLong => "the launch call was far longer than usual",
+        Rule::HostGap => "the process made no launching or blocking call for longer than it usually does",
+        Rule::LaunchLate => "the launch came after the device had run dry, and no other rule fits",
+    }
+}
+
+/// What a kind of segment means.
+pub fn segment(kind: SegmentKind) -> &'static str {
+    match kind {
+        SegmentKind::Profiler => "the profiler was at work",
+        SegmentKind::ModuleLoad => "loading or compiling code",
+        SegmentKind::GraphBuild => "building a graph",
+        SegmentKind::Allocation => "allocating or freeing memory",
+        SegmentKind::SyncReturn => "a blocking call on its way back",
+        SegmentKind::LaunchCall => "inside a launch call",
+        SegmentKind::Api => "inside another API call",
+        SegmentKind::HostCode => "host code between API calls",
+        SegmentKind::LaunchLatency => "from the launch to the op's start",
+        SegmentKind::Dependency => "waiting for another stream or an event",
+        SegmentKind::Dispatch => "moving from op to op",
+        SegmentKind::GraphInternal => "between two nodes of a graph",
+        SegmentKind::Stalled => "held by something not recorded",
+        SegmentKind::Unattributed => "no known launch",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn ops_and_calls_are_described_with_their_link() {
+        let trace = testing::trace(2, 4);
+        let doc = Document::new(Path::new("a.bubbles.parquet"), Arc::new(trace));
+        let op = doc.trace.ops.indices().next().unwrap();
+        let found = describe(&doc, Item::Op(op)).unwrap();
+        assert_eq!((found.kind.as_str(), found.title.as_str()), ("Kernel", "gemm_kernel"));
+        let fact = |name: &str| found.facts.iter().find(|(fact, _)| *fact == name).map(|(_, value)| value.clone());
+        assert_eq!(fact("Launch latency").as_deref(), Some("6.000 µs"));
+        assert_eq!(fact("Duration").as_deref(), Some("60.00 µs"));
+        assert_eq!(fact("Grid").as_deref(), Some("256 × 1 × 1"));
+        let call = doc.trace.ops.launch(op).unwrap();
+        assert_eq!(label(&doc, Item::Call(call)), "cudaLaunchKernel");
+        assert!(describe(&doc, Item::Call(CallIdx(999_999))).is_none());
+    }
+}

@@ -1,0 +1,95 @@
+//! Opens traces in the background, so that the window never waits.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bubblescope::analysis::{Analysis, Options, analyze};
+use anyhow::Context as _;
+use bubblescope::trace::Trace;
+use crossbeam_channel::{Receiver, TryRecvError, bounded};
+
+use crate::document::Document;
+
+/// Reads a trace, whatever format it has.
+fn read(path: &Path) -> anyhow::Result<Trace> {
+    Ok(bubblescope::trace::file::read_path(path).with_context(|| path.display().to_string())?)
+}
+
+/// What a loading thread has to tell, in this order unless it fails.
+#[derive(Debug)]
+pub enum Loaded {
+    /// The trace is read and can be shown.
+    Document(Box<Document>),
+    /// It is analysed.
+    Analysis(Arc<Analysis>),
+    /// It cannot be opened: one line that names the file and the reason.
+    Failed(String),
+}
+
+/// A trace that is being opened.
+#[derive(Debug)]
+pub struct Loading {
+    /// The file.
+    pub path: PathBuf,
+    /// Whether the trace is there and the analysis still runs.
+    pub shown: bool,
+    results: Receiver<Loaded>,
+}
+
+impl Loading {
+    /// Starts to open a file. `wake` is called whenever there is something to take.
+    pub fn file(path: &Path, wake: impl Fn() + Send + 'static) -> Self {
+        Self::start(path, wake, read)
+    }
+
+    /// Starts to show what `read` gives.
+    pub fn start(
+        path: &Path,
+        wake: impl Fn() + Send + 'static,
+        read: impl FnOnce(&Path) -> anyhow::Result<Trace> + Send + 'static,
+    ) -> Self {
+        let (send, results) = bounded(2);
+        let file = path.to_owned();
+        let failed = send.clone();
+        let work = move || {
+            // A receiver that is gone means that the user cancelled: nothing is left to do.
+            let tell = |loaded| {
+                let told = send.send(loaded).is_ok();
+                wake();
+                told
+            };
+            match read(&file) {
+                Err(error) => {
+                    tell(Loaded::Failed(format!("{error:#}")));
+                }
+                Ok(trace) => {
+                    let trace = Arc::new(trace);
+                    if tell(Loaded::Document(Box::new(Document::new(&file, Arc::clone(&trace))))) {
+                        tell(Loaded::Analysis(Arc::new(analyze(&trace, &Options::default()))));
+                    }
+                }
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("load".to_owned()).spawn(work) {
+            // The channel has room for it, and its other end is ours.
+            drop(failed.try_send(Loaded::Failed(format!("{}: no thread: {error}", path.display()))));
+        }
+        Self { path: path.to_owned(), shown: false, results }
+    }
+
+    /// What has arrived; `Err` when no more will come.
+    pub fn take(&mut self) -> Result<Option<Loaded>, Ended> {
+        match self.results.try_recv() {
+            Ok(loaded) => {
+                self.shown |= matches!(loaded, Loaded::Document(_));
+                Ok(Some(loaded))
+            }
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(Ended),
+        }
+    }
+}
+
+/// The loading thread has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended;

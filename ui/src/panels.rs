@@ -1,0 +1,68 @@
+//! Panels beside the timeline.
+
+use eframe::egui::{self, Ui};
+
+use crate::describe;
+use crate::document::{Document, Item};
+use crate::format;
+use crate::theme::Palette;
+use crate::timeline::{Action, Timeline};
+
+/// A trace in one line.
+pub fn summary(doc: &Document) -> String {
+    let Some(analysis) = &doc.analysis else {
+        return format!("{} events", format::count(doc.trace.event_count() as u64));
+    };
+    let parts = analysis.devices.iter().map(|device| {
+        let idle = format::percent(device.idle_ns().0, device.span.len().0);
+        let id = doc.trace.devices.get(device.device.index()).map_or(0, |device| device.id);
+        format!("GPU {id}: {idle} idle in {} bubbles", format::count(device.bubbles.len() as u64))
+    });
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { "no GPU activity".to_owned() } else { parts.join(" · ") }
+}
+
+/// What is known about the selection.
+pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: &mut Vec<Action>) {
+    let palette = Palette::of(ui.visuals());
+    let Some(pick) = timeline.selected else {
+        ui.add_space(8.0);
+        ui.colored_label(palette.weak_text, "Select something on the timeline. ] and [ go from bubble to bubble.");
+        return;
+    };
+    let Some(doc) = docs.get(pick.doc) else { return };
+    let Some(found) = describe::describe(doc, pick.item) else { return };
+    ui.add_space(4.0);
+    ui.colored_label(palette.weak_text, &found.kind);
+    ui.heading(&found.title);
+    if ui.button("Zoom to it").clicked() {
+        actions.push(Action::ZoomTo(pick));
+    }
+    ui.add_space(4.0);
+    egui::Grid::new("selection").num_columns(2).spacing([12.0, 4.0]).show(ui, |ui| {
+        for (name, value) in &found.facts {
+            ui.colored_label(palette.weak_text, *name);
+            ui.add(egui::Label::new(value).wrap());
+            ui.end_row();
+        }
+    });
+    if let Item::Bubble(at) = pick.item {
+        segments_ui(ui, doc, at, &palette);
+    }
+}
+
+/// Where the nanoseconds of a bubble went.
+fn segments_ui(ui: &mut Ui, doc: &Document, at: crate::document::BubbleRef, palette: &Palette) {
+    let Some((device, bubble)) = doc.bubble(at) else { return };
+    ui.add_space(8.0);
+    ui.strong("Where the time went");
+    for segment in device.segments_of(bubble) {
+        ui.horizontal(|ui| {
+            let (square, _) = ui.allocate_exact_size(egui::Vec2::splat(10.0), egui::Sense::hover());
+            ui.painter().rect_filled(square, 2.0, palette.segment(segment.kind));
+            let share = format::percent(segment.interval.len().0, bubble.interval.len().0);
+            ui.label(format!("{} · {share} · {}", segment.kind, format::duration(segment.interval.len().0)))
+                .on_hover_text(describe::segment(segment.kind));
+        });
+    }
+}
