@@ -380,7 +380,8 @@ impl App {
                 self.loading.clear();
             }
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                for (command, label) in [(Command::Help, "?"), (Command::ToggleTheme, "◑"), (Command::FitAll, "Fit")]
+                for (command, label) in
+                    [(Command::Help, "?"), (Command::ToggleTheme, "Theme"), (Command::FitAll, "Fit")]
                 {
                     if ui.button(label).on_hover_text(command.entry().title).clicked() {
                         self.run(ctx, command);

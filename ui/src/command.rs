@@ -155,7 +155,9 @@ impl Shortcut {
         if self.modifiers.alt {
             text.push_str("Alt+");
         }
-        text.push_str(self.key.symbol_or_name());
+        let symbol = self.key.symbol_or_name();
+        // Not every font has the arrows.
+        text.push_str(if symbol.is_ascii() { symbol } else { self.key.name() });
         text
     }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bubblescope::analysis::{Analysis, Options, analyze};
 use anyhow::Context as _;
+use bubblescope::analysis::{Analysis, Options, analyze};
 use bubblescope::trace::Trace;
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 

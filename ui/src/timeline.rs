@@ -334,9 +334,8 @@ impl Timeline {
             painter.rect_filled(rect, 0.0, fill);
             let mut left = rect.left() + indent;
             if header {
-                let mark = if self.folded.contains(&key) { "⏵" } else { "⏷" };
-                let at = Pos2::new(left, rect.center().y);
-                painter.text(at, Align2::LEFT_CENTER, mark, widths.font().clone(), palette.weak_text);
+                let at = Pos2::new(left + 5.0, rect.center().y);
+                painter.add(fold_mark(at, self.folded.contains(&key), palette.weak_text));
                 left += 16.0;
             }
             let middle = if header { rect.center().y } else { rect.top() + 10.0 };
@@ -358,6 +357,14 @@ impl Timeline {
             response.on_hover_text(if note.is_empty() { title.to_owned() } else { format!("{title}\n{note}") });
         }
     }
+}
+
+/// The triangle before a name that folds: down when open, right when folded.
+fn fold_mark(centre: Pos2, folded: bool, color: egui::Color32) -> egui::Shape {
+    let corners =
+        if folded { [(-2.5, -4.0), (3.0, 0.0), (-2.5, 4.0)] } else { [(-4.0, -2.5), (4.0, -2.5), (0.0, 3.0)] };
+    let points = corners.map(|(x, y)| centre + Vec2::new(x, y)).to_vec();
+    egui::Shape::convex_polygon(points, color, Stroke::NONE)
 }
 
 /// The text at the pointer.

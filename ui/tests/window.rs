@@ -67,7 +67,8 @@ fn the_wheel_zooms_at_the_pointer() {
     let mut harness = window(2, 30);
     let canvas = harness.get_by_label("timeline").rect();
     let pointer = egui::pos2(canvas.left() + canvas.width() * 0.25, canvas.center().y);
-    let at = |harness: &Harness<'_, App>| harness.state().timeline.view.time_at(pointer.x - canvas.left(), canvas.width());
+    let at =
+        |harness: &Harness<'_, App>| harness.state().timeline.view.time_at(pointer.x - canvas.left(), canvas.width());
     let before = (at(&harness), harness.state().timeline.view.span());
     harness.hover_at(pointer);
     harness.run_steps(1);
