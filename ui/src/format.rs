@@ -84,24 +84,29 @@ pub fn demangled(name: &str) -> String {
 
 /// A readable name without return type, namespaces, template arguments and parameters, to fit into a box.
 pub fn short(name: &str) -> String {
-    let full = demangled(name);
+    let full = demangled(name).replace("(anonymous namespace)::", "");
     let mut plain = String::new();
     let mut depth = 0_u32;
+    let mut function = false;
     for letter in full.chars() {
         match letter {
             '<' => depth += 1,
             '>' => depth = depth.saturating_sub(1),
-            '(' if depth == 0 && !plain.is_empty() && !plain.ends_with(' ') && !plain.ends_with("::") => break,
+            '(' if depth == 0 => {
+                // `Memcpy DtoH (Device -> Pinned)` is a remark, `f(int)` are parameters.
+                function = !plain.ends_with(' ');
+                break;
+            }
             _ if depth == 0 => plain.push(letter),
             _ => {}
         }
     }
-    let plain = plain.replace("(anonymous namespace)::", "");
-    let last = plain.trim().rsplit(' ').next().unwrap_or("");
-    let last = if full.contains('(') { last } else { plain.trim() };
-    // Only names of functions have namespaces; `aten::item` is a whole name.
-    let last = if full.contains('(') { last.rsplit("::").next().unwrap_or(last) } else { last };
-    if last.is_empty() { full } else { last.to_owned() }
+    let mut short = plain.trim();
+    if function {
+        short = short.rsplit(' ').next().unwrap_or(short);
+        short = short.rsplit("::").next().unwrap_or(short);
+    }
+    if short.is_empty() { full } else { short.to_owned() }
 }
 
 /// Steps of a ruler: at least `least` nanoseconds, a 1, 2 or 5 of a power of ten.
