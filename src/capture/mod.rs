@@ -1,1 +1,3 @@
 //! Records programs and turns recordings into traces.
+
+pub mod convert;

@@ -188,6 +188,11 @@ impl TraceBuilder {
         self.context_ids.get(&(process, id)).copied()
     }
 
+    /// The stream with this id in this context, if it was added.
+    pub fn find_stream(&self, context: ContextIdx, id: u32) -> Option<StreamIdx> {
+        self.stream_ids.get(&(context, id)).copied()
+    }
+
     /// The stream with this id in this context, new if it was not there.
     pub fn stream(&mut self, context: ContextIdx, id: u32) -> StreamIdx {
         *self.stream_ids.entry((context, id)).or_insert_with(|| {

@@ -1,0 +1,208 @@
+//! From CUPTI's clock to the trace's: `CLOCK_REALTIME` as it was at the start of the recording, without its jumps.
+
+use cupti::spool::Anchor;
+
+/// Clocks that differ by no more than this, beyond the uncertainty of their readings, are the same clock.
+const TOLERANCE_NS: i64 = 100_000;
+
+/// How to map CUPTI's clock. Normally it is `CLOCK_REALTIME` and stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Clock {
+    /// What to add to `CLOCK_REALTIME` at the start to get CUPTI's clock.
+    lead: i64,
+    /// CUPTI's time at each reading, strictly increasing, and what to add to it. Empty: nothing, at any time.
+    points: Vec<(i64, i64)>,
+}
+
+impl Clock {
+    /// The clock that these readings describe, and a sentence for the reader when it is not plain `CLOCK_REALTIME`.
+    ///
+    /// `CLOCK_MONOTONIC` passes as fast as `CLOCK_REALTIME` but never jumps, so CUPTI's clock is compared with it.
+    pub(super) fn from_anchors(anchors: &[Anchor]) -> (Self, Option<String>) {
+        let readings: Vec<Reading> = anchors.iter().map(Reading::of).collect();
+        let Some(first) = readings.first() else { return (Self::default(), None) };
+        let apart = first.realtime.saturating_sub(first.cupti);
+        let lead = if apart.saturating_abs() <= first.slack { 0 } else { apart.saturating_neg() };
+        // How far CUPTI's clock has run away from the monotonic one since the first reading.
+        let drift = |reading: &Reading| {
+            let cupti = reading.cupti.saturating_sub(first.cupti);
+            cupti.saturating_sub(reading.monotonic.saturating_sub(first.monotonic))
+        };
+        let steady =
+            readings.iter().all(|reading| drift(reading).saturating_abs() <= reading.slack.saturating_add(first.slack));
+        if steady && lead == 0 {
+            return (Self::default(), None);
+        }
+        if steady {
+            let clock = Self { lead, points: vec![(first.cupti, lead.saturating_neg())] };
+            return (clock, Some("CUPTI's clock is not the system's: its times were converted".to_owned()));
+        }
+        if !readings.is_sorted_by(|a, b| a.cupti < b.cupti) {
+            let remark = "the clock was set back while recording: times before and after are not comparable";
+            return (Self::default(), Some(remark.to_owned()));
+        }
+        let points = readings
+            .iter()
+            .map(|reading| (reading.cupti, lead.saturating_neg().saturating_sub(drift(reading))))
+            .collect();
+        let remark = "the clock jumped or drifted while recording: times were corrected by readings of another clock";
+        (Self { lead, points }, Some(remark.to_owned()))
+    }
+
+    /// The trace's time of CUPTI's `time`, which stays 0 if it is unknown.
+    pub(super) fn time(&self, time: u64) -> i64 {
+        if time == 0 { 0 } else { self.correct(i64::try_from(time).unwrap_or(i64::MAX)) }
+    }
+
+    /// The trace's time of a moment of `CLOCK_REALTIME`.
+    pub(super) fn of_realtime(&self, time: i64) -> i64 {
+        self.correct(time.saturating_add(self.lead))
+    }
+
+    fn correct(&self, time: i64) -> i64 {
+        let after = self.points.partition_point(|&(at, _)| at <= time);
+        let correction = match (after.checked_sub(1).map(|before| self.points[before]), self.points.get(after)) {
+            (None, None) => 0,
+            (Some((_, correction)), None) | (None, Some(&(_, correction))) => correction,
+            (Some((from, a)), Some(&(to, b))) => {
+                let part = i128::from(b) - i128::from(a);
+                let passed = i128::from(time) - i128::from(from);
+                let length = (i128::from(to) - i128::from(from)).max(1);
+                // Between two corrections, so it fits.
+                i64::try_from(i128::from(a) + part * passed / length).unwrap_or(a)
+            }
+        };
+        time.saturating_add(correction)
+    }
+}
+
+/// One reading of the clocks.
+struct Reading {
+    realtime: i64,
+    monotonic: i64,
+    cupti: i64,
+    /// What two clocks may differ by in this reading and still be the same.
+    slack: i64,
+}
+
+impl Reading {
+    fn of(anchor: &Anchor) -> Self {
+        Self {
+            realtime: anchor.realtime_ns,
+            monotonic: anchor.monotonic_ns,
+            cupti: i64::try_from(anchor.cupti_ns).unwrap_or(i64::MAX),
+            slack: TOLERANCE_NS + i64::from(anchor.uncertainty_ns),
+        }
+    }
+}
+
+/// A moment of Unix time as RFC 3339 text, to the second.
+pub(super) fn rfc3339(unix_ns: i64) -> String {
+    let seconds = unix_ns.div_euclid(1_000_000_000);
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(days);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
+}
+
+/// Year, month and day of a number of days since 1970 (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: i64 = 1_764_000_000_000_000_000;
+
+    /// A reading `after` nanoseconds, when `CLOCK_REALTIME` has jumped by `jump` and CUPTI's clock is `lead` before it.
+    fn anchor(after: i64, jump: i64, lead: i64) -> Anchor {
+        Anchor {
+            realtime_ns: START + after + jump,
+            monotonic_ns: 5_000_000_000 + after,
+            cupti_ns: (START + after + jump + lead) as u64,
+            uncertainty_ns: 100,
+        }
+    }
+
+    #[test]
+    fn the_usual_clock_stays_as_it_is() {
+        let anchors = [anchor(0, 0, 0), anchor(1_000_000_000, 0, 300), anchor(2_000_000_000, 700, 0)];
+        assert_eq!(Clock::from_anchors(&anchors), (Clock::default(), None));
+        assert_eq!(Clock::from_anchors(&[]), (Clock::default(), None));
+        assert_eq!(Clock::default().time(0), 0);
+        assert_eq!(Clock::default().time(u64::MAX), i64::MAX);
+        assert_eq!(Clock::default().of_realtime(17), 17);
+    }
+
+    #[test]
+    fn another_clock_is_brought_to_realtime() {
+        let lead = -START + 77;
+        let (clock, remark) = Clock::from_anchors(&[anchor(0, 0, lead), anchor(1_000_000_000, 0, lead)]);
+        assert!(remark.is_some());
+        assert_eq!(clock.time(77 + 500), START + 500);
+        assert_eq!(clock.of_realtime(START + 500), START + 500);
+        assert_eq!(clock.time(0), 0, "unknown stays unknown");
+    }
+
+    #[test]
+    fn a_jump_forwards_is_taken_out() {
+        let jump = 3_000_000_000;
+        let anchors = [
+            anchor(0, 0, 0),
+            anchor(1_000_000_000, 0, 0),
+            anchor(2_000_000_000, jump, 0),
+            anchor(3_000_000_000, jump, 0),
+        ];
+        let (clock, remark) = Clock::from_anchors(&anchors);
+        assert!(remark.is_some());
+        for anchor in &anchors {
+            let passed = anchor.monotonic_ns - 5_000_000_000;
+            assert_eq!(clock.time(anchor.cupti_ns), START + passed);
+            assert_eq!(clock.of_realtime(anchor.realtime_ns), START + passed);
+        }
+        let times: Vec<i64> = (0..6_000).map(|ms| clock.time((START + ms * 1_000_000) as u64)).collect();
+        assert!(times.is_sorted(), "order is kept across the jump");
+    }
+
+    #[test]
+    fn a_jump_backwards_is_told() {
+        let (clock, remark) = Clock::from_anchors(&[anchor(0, 0, 0), anchor(1_000_000_000, -5_000_000_000, 0)]);
+        assert_eq!(clock, Clock::default());
+        assert!(remark.is_some_and(|text| text.contains("set back")));
+    }
+
+    #[test]
+    fn senseless_readings_do_no_harm() {
+        let extreme = |realtime_ns, monotonic_ns, cupti_ns| Anchor {
+            realtime_ns,
+            monotonic_ns,
+            cupti_ns,
+            uncertainty_ns: u32::MAX,
+        };
+        let anchors = [extreme(i64::MIN, i64::MAX, 0), extreme(i64::MAX, i64::MIN, 5), extreme(0, 0, u64::MAX)];
+        let (clock, _) = Clock::from_anchors(&anchors);
+        for time in [1, 3, 5, 1 << 40, u64::MAX] {
+            let _ = (clock.time(time), clock.of_realtime(time as i64));
+        }
+    }
+
+    #[test]
+    fn dates_are_right() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_827_696, "2000-02-29T12:34:56Z"),
+            (1_764_000_000, "2025-11-24T16:00:00Z"),
+            (4_102_444_799, "2099-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(rfc3339(seconds * 1_000_000_000), text);
+        }
+    }
+}

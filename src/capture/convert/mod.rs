@@ -1,0 +1,259 @@
+//! Makes a trace out of spools.
+//!
+//! Each spool is one process. It is read twice: a first look ([`survey`]) finds what holds for the whole spool (record
+//! sizes, devices, names of callbacks, clock readings, losses), then its records are converted one buffer at a time.
+//! A spool that was cut or damaged gives everything before that place, and the trace says so.
+
+mod clock;
+mod devices;
+mod process;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use cupti::spool::{Drops, Ending, Header, SpoolError};
+use thiserror::Error;
+
+use crate::trace::{BuildError, CaptureMode, Ns, Recorded, Trace, TraceBuilder, WorkloadRun};
+
+use clock::Clock;
+use devices::Devices;
+use process::ProcessConverter;
+use survey::Survey;
+
+/// Why spools do not make a trace.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConvertError {
+    /// No spool was given.
+    #[error("there is no spool to convert")]
+    NoSpool,
+    /// Nothing of a spool can be read.
+    #[error("{spool}: {source}")]
+    Spool {
+        /// The path of the spool, or its position among those given.
+        spool: String,
+        /// What is wrong with it.
+        source: SpoolError,
+    },
+    /// The records do not fit into a trace.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+/// Makes one trace of the spools at `paths`, one for each process.
+///
+/// # Errors
+/// When a spool cannot be opened or has no whole header, or when there are too many records for one trace.
+pub fn trace_from_spools(paths: &[&Path]) -> Result<Trace, ConvertError> {
+    convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>())
+}
+
+/// Makes one trace of spools in memory, one for each process.
+///
+/// # Errors
+/// When a spool has no whole header, or when there are too many records for one trace.
+pub fn trace_from_bytes(spools: &[&[u8]]) -> Result<Trace, ConvertError> {
+    convert(&spools.iter().enumerate().map(|(at, bytes)| Source::Memory(at, bytes)).collect::<Vec<_>>())
+}
+
+/// Where a spool is.
+#[derive(Clone, Copy)]
+enum Source<'s> {
+    File(&'s Path),
+    Memory(usize, &'s [u8]),
+}
+
+impl<'s> Source<'s> {
+    fn open(self) -> io::Result<Box<dyn Read + 's>> {
+        Ok(match self {
+            Self::File(path) => Box::new(BufReader::with_capacity(1 << 16, File::open(path)?)),
+            Self::Memory(_, bytes) => Box::new(bytes),
+        })
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Memory(at, _) => format!("spool {}", at + 1),
+        }
+    }
+
+    fn failed(self, source: SpoolError) -> ConvertError {
+        ConvertError::Spool { spool: self.name(), source }
+    }
+
+    fn reader(self) -> Result<cupti::spool::Reader<Box<dyn Read + 's>>, ConvertError> {
+        let file = self.open().map_err(|source| self.failed(SpoolError::Io { offset: 0, source }))?;
+        cupti::spool::Reader::new(file).map_err(|error| self.failed(error))
+    }
+}
+
+fn convert(sources: &[Source<'_>]) -> Result<Trace, ConvertError> {
+    let mut surveys = Vec::with_capacity(sources.len());
+    for &source in sources {
+        surveys.push(Survey::of(source.reader()?).map_err(|error| source.failed(error))?);
+    }
+    let Some(first) = surveys.first() else { return Err(ConvertError::NoSpool) };
+    let mut builder = TraceBuilder::new();
+    describe_source(&mut builder, &first.header);
+    builder.meta.recorded = surveys.iter().map(|survey| recorded(&survey.header)).reduce(both).unwrap_or_default();
+    builder.meta.capture_mode = capture_mode(&surveys);
+
+    let mut devices = Devices::default();
+    let mut pids = Vec::new();
+    for (&source, survey) in sources.iter().zip(&surveys) {
+        let (clock, remark) = Clock::from_anchors(&survey.anchors);
+        builder.meta.warnings.extend(remark);
+        if builder.meta.workload.is_none() {
+            builder.meta.workload = workload(survey, &clock);
+        }
+        count_losses(&mut builder, survey);
+        let pid = free_pid(survey.header.pid, &mut pids);
+        let local = devices.of_process(survey);
+        let mut process = ProcessConverter::new(&mut builder, local, survey, clock, pid);
+        for chunk in source.reader()? {
+            // The survey has seen the same error and reported it.
+            let Ok(chunk) = chunk else { break };
+            process.chunk(chunk);
+        }
+        process.finish();
+    }
+    if sources.len() > 1 {
+        builder.meta.warnings.push(format!("{} spools were joined: each is one process", sources.len()));
+    }
+    Ok(builder.finish()?)
+}
+
+/// The process id, or a number that no other spool has: processes in containers may have the same id.
+fn free_pid(pid: u32, taken: &mut Vec<u32>) -> u32 {
+    let mut free = pid;
+    while taken.contains(&free) {
+        free = free.wrapping_sub(1);
+    }
+    taken.push(free);
+    free
+}
+
+fn describe_source(builder: &mut TraceBuilder, header: &Header) {
+    let meta = &mut builder.meta;
+    meta.source.format = "bubcap".to_owned();
+    meta.source.command = (!header.command_line.is_empty()).then(|| header.command_line.join(" "));
+    meta.source.captured_on = (header.start_realtime_ns > 0).then(|| clock::rfc3339(header.start_realtime_ns));
+    let facts = [
+        ("recorder", header.recorder.clone()),
+        ("CUPTI", cupti_version(header.cupti_version)),
+        ("CUPTI library", header.cupti_path.clone()),
+        ("driver", driver_version(header.driver_version)),
+        ("operating system", header.machine.os.clone()),
+        ("processor", header.machine.cpu.clone()),
+        ("processors", if header.machine.cpus == 0 { String::new() } else { header.machine.cpus.to_string() }),
+    ];
+    let known = facts.into_iter().filter(|(_, value)| !value.is_empty());
+    meta.machine.extend(known.map(|(name, value)| (name.to_owned(), value)));
+}
+
+/// `cuptiGetVersion` for people: from CUDA 13.0 on it is `10000 * major + 100 * minor + update`, before it a counter.
+fn cupti_version(version: u32) -> String {
+    match version {
+        0 => String::new(),
+        1..10_000 => format!("API version {version}"),
+        _ => format!("{}.{}.{} ({version})", version / 10_000, version / 100 % 100, version % 100),
+    }
+}
+
+/// `cuDriverGetVersion` for people.
+fn driver_version(version: u32) -> String {
+    if version == 0 { String::new() } else { format!("CUDA {}.{}", version / 1_000, version % 1_000 / 10) }
+}
+
+fn recorded(header: &Header) -> Recorded {
+    use cupti_sys::bindings as c;
+    let any = |kinds: &[u32]| kinds.iter().any(|kind| header.kinds.contains(kind));
+    Recorded {
+        calls: any(&[c::CUPTI_ACTIVITY_KIND_RUNTIME, c::CUPTI_ACTIVITY_KIND_DRIVER]),
+        ops: any(&[c::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, c::CUPTI_ACTIVITY_KIND_KERNEL]),
+        syncs: any(&[c::CUPTI_ACTIVITY_KIND_SYNCHRONIZATION]),
+        events: any(&[c::CUPTI_ACTIVITY_KIND_CUDA_EVENT])
+            || (header.cupti_version < FIRST_WITH_SEPARATE_EVENTS && any(&[c::CUPTI_ACTIVITY_KIND_SYNCHRONIZATION])),
+        overheads: any(&[c::CUPTI_ACTIVITY_KIND_OVERHEAD]),
+        ranges: any(&[c::CUPTI_ACTIVITY_KIND_MARKER]),
+    }
+}
+
+/// `cuptiGetVersion` of CUDA 12.9: before it, event records come with synchronisation records and cannot be enabled by
+/// themselves.
+const FIRST_WITH_SEPARATE_EVENTS: u32 = 27;
+
+fn both(a: Recorded, b: Recorded) -> Recorded {
+    Recorded {
+        calls: a.calls && b.calls,
+        ops: a.ops && b.ops,
+        syncs: a.syncs && b.syncs,
+        events: a.events && b.events,
+        overheads: a.overheads && b.overheads,
+        ranges: a.ranges && b.ranges,
+    }
+}
+
+fn capture_mode(surveys: &[Survey]) -> CaptureMode {
+    use cupti::spool::Graphs;
+    let mode = |survey: &Survey| match survey.header.graphs {
+        Graphs::Node => CaptureMode::Node,
+        Graphs::Graph => CaptureMode::Graph,
+    };
+    let first = surveys.first().map_or(CaptureMode::Unknown, mode);
+    if surveys.iter().all(|survey| mode(survey) == first) { first } else { CaptureMode::Unknown }
+}
+
+/// The workload that the recorded process says it ran. Its times come as `CLOCK_REALTIME`.
+fn workload(survey: &Survey, clock: &Clock) -> Option<WorkloadRun> {
+    let mut run = survey.workload.clone()?;
+    if let Some(measured) = &mut run.measured {
+        measured.start = Ns(clock.of_realtime(measured.start.0));
+        measured.end = Ns(clock.of_realtime(measured.end.0));
+    }
+    Some(run)
+}
+
+/// Adds what a spool says about its own losses.
+fn count_losses(builder: &mut TraceBuilder, survey: &Survey) {
+    let meta = &mut builder.meta;
+    let losses = &mut meta.losses;
+    let Drops { records, discarded_buffers, discarded_bytes, unwritten_buffers } = survey.drops;
+    // How many records a lost buffer held is not known, so each counts for the fewest that it can have been.
+    let largest = survey.sizes.iter().map(|(_, bytes)| u64::from(bytes)).max().unwrap_or(1).max(1);
+    let discarded = (discarded_bytes / largest).max(discarded_buffers);
+    losses.dropped_records =
+        losses.dropped_records.saturating_add(records).saturating_add(discarded).saturating_add(unwritten_buffers);
+    losses.cut_bytes = losses.cut_bytes.saturating_add(survey.unread_bytes);
+    if discarded_buffers > 0 {
+        meta.warnings.push(format!(
+            "the recorder's memory was used up: {discarded_buffers} buffers ({discarded_bytes} bytes) were discarded"
+        ));
+    }
+    if unwritten_buffers > 0 {
+        meta.warnings.push(format!("the spool could not be written: {unwritten_buffers} buffers are missing"));
+    }
+    if let Some(end) = survey.end.filter(|end| end.outstanding > 0) {
+        meta.warnings.push(format!("CUPTI did not give back {} buffers at the end", end.outstanding));
+    }
+    match &survey.ending {
+        Ok(Ending::Complete) => {}
+        Ok(Ending::Unfinished) => {
+            meta.warnings.push("the recording was not stopped in order: its last moments may be missing".to_owned());
+        }
+        Ok(Ending::Cut { offset, bytes }) => {
+            losses.cut_bytes = losses.cut_bytes.saturating_add(*bytes);
+            meta.warnings.push(format!("the spool was cut inside the chunk at byte {offset}"));
+        }
+        Err(error) => {
+            meta.warnings.push(format!("the rest of the spool cannot be read: {error}"));
+        }
+    }
+    meta.warnings.extend(survey.remarks.iter().cloned());
+}

@@ -1,0 +1,112 @@
+//! The first look at a spool: what holds for all of it.
+
+use std::io::Read;
+
+use cupti::decode::{self, Record, SizeTable, records};
+use cupti::spool::{Anchor, Chunk, Drops, End, Ending, Header, Reader, SpoolError, Strings};
+use rustc_hash::FxHashMap;
+
+use crate::trace::WorkloadRun;
+
+/// The key of the note that tells which bundled workload ran.
+const WORKLOAD_NOTE: &str = "workload";
+
+/// What holds for a whole spool.
+pub(super) struct Survey {
+    pub(super) header: Header,
+    pub(super) sizes: SizeTable,
+    pub(super) anchors: Vec<Anchor>,
+    /// Device records with the names behind their pointers.
+    pub(super) devices: Vec<(decode::Device, Box<str>)>,
+    /// Names of callbacks by domain and id.
+    pub(super) callbacks: FxHashMap<(u32, u32), Box<str>>,
+    pub(super) drops: Drops,
+    pub(super) workload: Option<WorkloadRun>,
+    pub(super) end: Option<End>,
+    /// How the spool ends, or why its rest cannot be read.
+    pub(super) ending: Result<Ending, SpoolError>,
+    /// Bytes of buffers that were not decoded.
+    pub(super) unread_bytes: u64,
+    /// Sentences for the reader.
+    pub(super) remarks: Vec<String>,
+}
+
+impl Survey {
+    /// Reads a spool to its end.
+    ///
+    /// # Errors
+    /// When reading fails. Damage is no failure: it is kept in `ending`.
+    pub(super) fn of<R: Read>(mut reader: Reader<R>) -> Result<Self, SpoolError> {
+        let header = reader.header().clone();
+        let mut sizes = SizeTable::for_version(header.cupti_version);
+        for size in &header.sizes {
+            sizes.set(size.kind, size.bytes);
+        }
+        let mut survey = Self {
+            header,
+            sizes,
+            anchors: Vec::new(),
+            devices: Vec::new(),
+            callbacks: FxHashMap::default(),
+            drops: Drops::default(),
+            workload: None,
+            end: None,
+            ending: Ok(Ending::Unfinished),
+            unread_bytes: 0,
+            remarks: Vec::new(),
+        };
+        let mut strings = Strings::default();
+        for chunk in &mut reader {
+            match chunk {
+                Ok(chunk) => survey.chunk(chunk, &mut strings),
+                Err(error @ SpoolError::Io { .. }) => return Err(error),
+                Err(error) => {
+                    survey.ending = Err(error);
+                    return Ok(survey);
+                }
+            }
+        }
+        survey.ending = Ok(reader.ending().unwrap_or(Ending::Unfinished));
+        Ok(survey)
+    }
+
+    fn chunk(&mut self, chunk: Chunk, strings: &mut Strings) {
+        match chunk {
+            Chunk::Sizes(sizes) => {
+                for size in sizes {
+                    self.sizes.set(size.kind, size.bytes);
+                }
+            }
+            Chunk::Strings { texts, .. } => strings.extend(texts),
+            Chunk::Buffer { seq, bytes } => self.buffer(seq, &bytes, strings),
+            Chunk::CallbackNames(names) => {
+                self.callbacks.extend(names.into_iter().map(|name| ((name.domain, name.cbid), name.name)));
+            }
+            Chunk::Anchor(anchor) => self.anchors.push(anchor),
+            // Each counts from the start of the recording.
+            Chunk::Drops(drops) => self.drops = drops,
+            Chunk::Note(note) if &*note.key == WORKLOAD_NOTE => match serde_json::from_str(&note.json) {
+                Ok(run) => self.workload = Some(run),
+                Err(error) => self.remarks.push(format!("the note about the workload cannot be read: {error}")),
+            },
+            Chunk::Note(_) => {}
+            Chunk::End(end) => self.end = Some(end),
+        }
+    }
+
+    fn buffer(&mut self, seq: u64, bytes: &[u8], strings: &Strings) {
+        let mut decoded = records(&self.sizes, bytes);
+        for record in &mut decoded {
+            if let Record::Device(device) = record {
+                let name = strings.get(device.name.0).unwrap_or_default();
+                self.devices.push((device, name.into()));
+            }
+        }
+        let summary = decoded.summary();
+        self.unread_bytes += summary.unread_bytes;
+        // A forced flush leaves records that were not written at the end of a buffer; anything else is remarkable.
+        if let Some(fault) = summary.fault.filter(|fault| fault.reason != decode::FaultReason::Unwritten) {
+            self.remarks.push(format!("buffer {seq} cannot be decoded {fault}"));
+        }
+    }
+}

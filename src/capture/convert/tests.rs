@@ -1,0 +1,461 @@
+use cupti::spool::{Anchor, CallbackName, Drops, End, Graphs, Header, Machine, Reader, Text, Writer};
+use cupti_sys::bindings as c;
+
+use super::{ConvertError, free_pid, trace_from_bytes, trace_from_spools};
+use crate::trace::{
+    CallIdx, CaptureMode, CorrelationId, Detail, GraphId, Interval, MemoryKind, Ns, OpIdx, OpKind, OverheadKind,
+    StreamKind, SyncKind, Trace, WorkloadRun,
+};
+
+/// CUPTI of CUDA 13.0 update 1; its record sizes are those of the buffers here.
+const VERSION: u32 = 130_001;
+const EPOCH: u64 = 1_764_000_000_000_000_000;
+const KERNEL_NAME: u64 = 0x7000_1000;
+const RANGE_NAME: u64 = 0x7000_2000;
+const DEVICE_NAME: u64 = 0x7000_3000;
+
+/// A record made by hand: its kind, its size, and fields at CUPTI's offsets.
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn new(kind: u32, size: usize) -> Self {
+        let mut bytes = vec![0; size];
+        bytes[..4].copy_from_slice(&kind.to_le_bytes());
+        Self(bytes)
+    }
+
+    fn put(mut self, at: usize, field: &[u8]) -> Self {
+        self.0[at..at + field.len()].copy_from_slice(field);
+        self
+    }
+
+    fn u8(self, at: usize, value: u8) -> Self {
+        self.put(at, &[value])
+    }
+
+    fn u16(self, at: usize, value: u16) -> Self {
+        self.put(at, &value.to_le_bytes())
+    }
+
+    fn u32(self, at: usize, value: u32) -> Self {
+        self.put(at, &value.to_le_bytes())
+    }
+
+    fn u64(self, at: usize, value: u64) -> Self {
+        self.put(at, &value.to_le_bytes())
+    }
+
+    fn times(self, at: usize, start: u64, end: u64) -> Self {
+        self.u64(at, EPOCH + start).u64(at + 8, EPOCH + end)
+    }
+}
+
+fn kernel(start: u64, end: u64, stream: u32, correlation: u32) -> Bytes {
+    Bytes::new(c::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 216)
+        .u16(6, 40)
+        .times(16, start, end)
+        .u32(44, 1)
+        .u32(48, stream)
+        .u32(52, 256)
+        .u32(56, 1)
+        .u32(60, 1)
+        .u32(64, 128)
+        .u32(68, 1)
+        .u32(72, 1)
+        .u32(92, correlation)
+        .u64(104, KERNEL_NAME)
+}
+
+fn call(start: u64, end: u64, cbid: u32, correlation: u32) -> Bytes {
+    Bytes::new(c::CUPTI_ACTIVITY_KIND_RUNTIME, 40)
+        .u32(4, cbid)
+        .times(8, start, end)
+        .u32(24, 4242)
+        .u32(28, 4243)
+        .u32(32, correlation)
+}
+
+fn sync(kind: u32, start: u64, end: u64, context: u32, stream: u32, correlation: u32) -> Bytes {
+    Bytes::new(c::CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, 56)
+        .u32(4, kind)
+        .times(8, start, end)
+        .u32(24, correlation)
+        .u32(28, context)
+        .u32(32, stream)
+        .u32(36, u32::MAX)
+        .u64(40, u64::from(u32::MAX))
+}
+
+fn marker(flags: u32, time: u64, id: u32, name: u64) -> Bytes {
+    Bytes::new(c::CUPTI_ACTIVITY_KIND_MARKER, 56)
+        .u32(4, flags)
+        .u64(8, EPOCH + time)
+        .u32(16, id)
+        .u32(20, c::CUPTI_ACTIVITY_OBJECT_THREAD)
+        .u32(24, 4242)
+        .u32(28, 4243)
+        .u64(40, name)
+}
+
+fn device(id: u32, uuid: u8) -> Bytes {
+    Bytes::new(c::CUPTI_ACTIVITY_KIND_DEVICE, 184)
+        .u32(44, 132)
+        .u32(104, 9)
+        .u32(108, 0)
+        .u32(112, id)
+        .put(120, &[uuid; 16])
+        .u64(136, DEVICE_NAME)
+}
+
+fn context(id: u32, device: u32, null_stream: u16) -> Bytes {
+    Bytes::new(c::CUPTI_ACTIVITY_KIND_CONTEXT, 32).u32(4, id).u32(8, device).u16(14, null_stream)
+}
+
+fn joined(records: &[Bytes]) -> Vec<u8> {
+    records.iter().flat_map(|record| record.0.iter().copied()).collect()
+}
+
+fn header(pid: u32) -> Header {
+    Header {
+        recorder: "bubblescope 0.1.0".into(),
+        cupti_version: VERSION,
+        driver_version: 13_000,
+        pid,
+        exe: "/usr/bin/python3".into(),
+        command_line: vec!["python3".into(), "train.py".into()],
+        start_realtime_ns: EPOCH as i64,
+        kinds: vec![
+            c::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+            c::CUPTI_ACTIVITY_KIND_RUNTIME,
+            c::CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+        ],
+        machine: Machine { os: "Linux 6.8".into(), cpus: 16, ..Machine::default() },
+        ..Header::default()
+    }
+}
+
+fn anchor(after: i64) -> Anchor {
+    Anchor {
+        realtime_ns: EPOCH as i64 + after,
+        monotonic_ns: 77 + after,
+        cupti_ns: EPOCH + after as u64,
+        uncertainty_ns: 60,
+    }
+}
+
+/// A spool with these buffers, ended in order.
+fn spool(header: &Header, buffers: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Writer::new(Vec::new(), header).unwrap();
+    out.anchor(&anchor(0)).unwrap();
+    let text = |pointer, text: &str| Text { pointer, text: text.into() };
+    out.strings(0, &[text(KERNEL_NAME, "solve"), text(RANGE_NAME, "step"), text(DEVICE_NAME, "NVIDIA H200")]).unwrap();
+    let name = |cbid, name: &str| CallbackName { domain: c::CUPTI_CB_DOMAIN_RUNTIME_API, cbid, name: name.into() };
+    out.callback_names(&[name(211, "cudaLaunchKernel_v7000"), name(131, "cudaStreamSynchronize_v3020")]).unwrap();
+    for (seq, buffer) in buffers.iter().enumerate() {
+        out.buffer(seq as u64, buffer).unwrap();
+    }
+    out.anchor(&anchor(1_000_000)).unwrap();
+    out.end(&End::default()).unwrap();
+    out.into_inner()
+}
+
+fn convert(spool: &[u8]) -> Trace {
+    trace_from_bytes(&[spool]).unwrap()
+}
+
+#[test]
+fn every_kind_of_record_finds_its_place() {
+    let records = [
+        device(0, 0xab),
+        sync(c::CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE, 9_000, 12_000, 1, 13, 2),
+        call(1_000, 3_000, 211, 1),
+        kernel(5_000, 11_000, 13, 1),
+        call(8_500, 12_500, 131, 2),
+        context(1, 0, 7),
+        Bytes::new(c::CUPTI_ACTIVITY_KIND_STREAM, 24).u32(4, 1).u32(8, 13).u32(16, 2),
+        Bytes::new(c::CUPTI_ACTIVITY_KIND_MEMCPY, 96)
+            .u8(4, 2)
+            .u8(5, 3)
+            .u8(6, 1)
+            .u8(7, 1)
+            .u64(8, 4)
+            .times(16, 13_000, 14_000)
+            .u32(36, 1)
+            .u32(40, 7)
+            .u32(44, 3),
+        Bytes::new(c::CUPTI_ACTIVITY_KIND_MEMCPY2, 96)
+            .u8(4, 10)
+            .u8(5, 3)
+            .u8(6, 3)
+            .u64(8, 1 << 20)
+            .times(16, 15_000, 16_000)
+            .u32(36, 1)
+            .u32(40, 7)
+            .u32(52, 1)
+            .u32(60, 4),
+        Bytes::new(c::CUPTI_ACTIVITY_KIND_MEMSET, 88)
+            .u64(8, 64)
+            .times(16, 17_000, 18_000)
+            .u32(36, 1)
+            .u32(40, 7)
+            .u32(44, 5)
+            .u16(50, 3),
+        Bytes::new(c::CUPTI_ACTIVITY_KIND_GRAPH_TRACE, 56)
+            .u32(4, 6)
+            .times(8, 20_000, 30_000)
+            .u32(24, i32::MAX as u32)
+            .u32(28, 42)
+            .u32(32, i32::MAX as u32)
+            .u32(36, 13)
+            .u32(52, 1),
+        Bytes::new(c::CUPTI_ACTIVITY_KIND_CUDA_EVENT, 56)
+            .u32(4, 7)
+            .u32(8, 1)
+            .u32(12, 13)
+            .u32(16, 99)
+            .u64(40, EPOCH + 31_000)
+            .u64(48, 5),
+        sync(c::CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE, 32_000, 33_000, 1, u32::MAX, 8),
+        sync(99, 32_000, 33_000, 1, u32::MAX, 8),
+        Bytes::new(c::CUPTI_ACTIVITY_KIND_OVERHEAD, 56)
+            .u32(4, c::CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING)
+            .u32(8, c::CUPTI_ACTIVITY_OBJECT_THREAD)
+            .u32(12, 4242)
+            .u32(16, 4243)
+            .times(24, 1_500, 2_000)
+            .u32(40, 1),
+        Bytes::new(c::CUPTI_ACTIVITY_KIND_JIT, 72).times(16, 500, 700).u32(64, 4242).u32(68, 4243),
+        marker(c::CUPTI_ACTIVITY_FLAG_MARKER_END, 12_600, 1, 0),
+        marker(c::CUPTI_ACTIVITY_FLAG_MARKER_START, 900, 1, RANGE_NAME),
+        marker(c::CUPTI_ACTIVITY_FLAG_MARKER_START, 950, 2, RANGE_NAME),
+        marker(c::CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS, 960, 3, RANGE_NAME),
+        kernel(0, 0, 13, 9).u64(16, 0).u64(24, 0),
+        kernel(34_000, 0, 13, 10).u64(24, 0),
+    ];
+    let trace = convert(&spool(&header(4242), &[joined(&records)]));
+
+    assert_eq!(trace.meta.epoch_ns, EPOCH as i64 + 500);
+    assert_eq!(trace.end, Ns(33_500));
+    assert_eq!(trace.processes[0].name, "python3 train.py");
+    let [gpu] = &trace.devices[..] else { panic!("one device") };
+    assert_eq!((gpu.name.as_str(), gpu.multiprocessors, gpu.compute_capability), ("NVIDIA H200", 132, (9, 0)));
+    assert_eq!(gpu.uuid, "ab".repeat(16));
+    let kinds: Vec<_> = trace.streams.iter().map(|stream| (stream.id, stream.kind)).collect();
+    assert_eq!(kinds, [(7, StreamKind::Null), (13, StreamKind::NonBlocking)]);
+
+    let ops: Vec<_> = trace.ops.indices().map(|op| (trace.op_name(op), trace.ops.kind[op.index()])).collect();
+    assert_eq!(
+        ops,
+        [
+            ("Memcpy DtoH (Device -> Pageable)", OpKind::Copy),
+            ("Memcpy PtoP (Device -> Device)", OpKind::Copy),
+            ("Memset (Device)", OpKind::Memset),
+            ("solve", OpKind::Kernel),
+            ("graph 42", OpKind::Graph),
+            ("solve", OpKind::Kernel),
+        ]
+    );
+    assert_eq!(
+        trace.op_detail(OpIdx(0)),
+        Detail::Copy { from: MemoryKind::Device, to: MemoryKind::Pageable, asynchronous: true }
+    );
+    assert_eq!(
+        trace.op_detail(OpIdx(1)),
+        Detail::Copy { from: MemoryKind::Device, to: MemoryKind::Peer, asynchronous: false }
+    );
+    assert!(matches!(
+        trace.op_detail(OpIdx(3)),
+        Detail::Kernel { grid: [256, 1, 1], block: [128, 1, 1], registers: 40, .. }
+    ));
+    assert_eq!(trace.ops.graph[4], GraphId(42));
+    assert_eq!(trace.ops.bytes[..3], [4, 1 << 20, 64]);
+
+    assert_eq!(trace.call_name(CallIdx(0)), "cudaLaunchKernel");
+    assert_eq!(trace.ops.launch(OpIdx(3)), Some(CallIdx(0)));
+    let syncs: Vec<_> = trace.syncs.iter().map(|sync| (sync.kind, sync.stream.is_some(), sync.call)).collect();
+    assert_eq!(syncs, [(SyncKind::Stream, true, Some(CallIdx(1))), (SyncKind::Context, false, None)]);
+    assert!(trace.syncs.iter().all(|sync| sync.context.is_some() && sync.event.is_none() && sync.event_sync.is_none()));
+    let event = &trace.events[0];
+    assert_eq!((event.event, event.event_sync, event.device_time), (99, Some(5), Some(Ns(30_500))));
+
+    let ranges: Vec<_> = trace.ranges.iter().map(|range| (range.interval, trace.names.get(range.name))).collect();
+    assert_eq!(ranges, [(Interval::new(Ns(400), Ns(12_100)), "step"), (Interval::new(Ns(460), Ns(460)), "step"),]);
+    let overheads: Vec<_> = trace.overheads.iter().map(|overhead| (overhead.kind, overhead.correlation)).collect();
+    assert_eq!(
+        overheads,
+        [(OverheadKind::Compiler, CorrelationId::NONE), (OverheadKind::LazyLoading, CorrelationId(1))]
+    );
+
+    let losses = trace.meta.losses;
+    assert_eq!((losses.ops_without_time, losses.unfinished_ops, losses.unreadable_records), (1, 1, 1));
+    assert_eq!((losses.dropped_records, losses.cut_bytes, losses.impossible_times), (0, 0, 0));
+    assert_eq!(trace.meta.warnings, ["1 ranges have only one end in the recording and were left out"]);
+}
+
+#[test]
+fn what_was_recorded_and_where_is_told() {
+    let trace = convert(&spool(&header(4242), &[joined(&[call(0, 10, 211, 1)])]));
+    let meta = &trace.meta;
+    assert!(meta.recorded.calls && meta.recorded.ops && meta.recorded.syncs);
+    assert!(!meta.recorded.events && !meta.recorded.overheads && !meta.recorded.ranges);
+    assert_eq!(meta.capture_mode, CaptureMode::Node);
+    assert_eq!(meta.source.format, "bubcap");
+    assert_eq!(meta.source.command.as_deref(), Some("python3 train.py"));
+    assert_eq!(meta.source.captured_on.as_deref(), Some("2025-11-24T16:00:00Z"));
+    assert_eq!(meta.machine["CUPTI"], "13.0.1 (130001)");
+    assert_eq!(meta.machine["driver"], "CUDA 13.0");
+    assert!(!meta.machine.contains_key("processor"), "what is not known is not there");
+
+    let graphs = Header { graphs: Graphs::Graph, ..header(1) };
+    assert_eq!(convert(&spool(&graphs, &[])).meta.capture_mode, CaptureMode::Graph);
+}
+
+#[test]
+fn the_workload_is_told_with_its_measured_part() {
+    let run = WorkloadRun {
+        workload: "scalar-readback".into(),
+        variant: "sync".into(),
+        iterations: 7,
+        measured: Some(Interval::new(Ns(EPOCH as i64 + 100), Ns(EPOCH as i64 + 900))),
+        ..WorkloadRun::default()
+    };
+    let note = |json: &str| {
+        let mut out = Writer::new(Vec::new(), &header(1)).unwrap();
+        out.note("workload", json).unwrap();
+        out.buffer(0, &joined(&[call(40, 1_000, 211, 1)])).unwrap();
+        out.end(&End::default()).unwrap();
+        convert(&out.into_inner())
+    };
+    let told = note(&serde_json::to_string(&run).unwrap()).meta.workload.unwrap();
+    assert_eq!(told, WorkloadRun { measured: Some(Interval::new(Ns(60), Ns(860))), ..run });
+
+    let broken = note("[1, 2").meta;
+    assert!(broken.workload.is_none() && broken.warnings[0].contains("workload"));
+}
+
+#[test]
+fn a_name_means_what_the_last_text_before_its_buffer_said() {
+    let mut out = Writer::new(Vec::new(), &header(1)).unwrap();
+    for (seq, name) in ["first", "second"].into_iter().enumerate() {
+        out.strings(seq as u64, &[Text { pointer: KERNEL_NAME, text: name.into() }]).unwrap();
+        out.buffer(seq as u64, &joined(&[kernel(seq as u64 * 100, seq as u64 * 100 + 50, 7, 0)])).unwrap();
+    }
+    let trace = convert(&out.into_inner());
+    assert_eq!([trace.op_name(OpIdx(0)), trace.op_name(OpIdx(1))], ["first", "second"]);
+}
+
+#[test]
+fn correlation_ids_do_not_repeat_when_cuptis_wrap() {
+    let records = [
+        call(0, 10, 211, u32::MAX),
+        kernel(20, 30, 7, u32::MAX),
+        call(40, 50, 211, 1),
+        kernel(60, 70, 7, 1),
+        call(80, 90, 211, 2),
+    ];
+    let trace = convert(&spool(&header(1), &[joined(&records)]));
+    assert_eq!(trace.calls.correlation, [u64::from(u32::MAX), (1 << 32) + 1, (1 << 32) + 2].map(CorrelationId));
+    assert_eq!(trace.ops.launch(OpIdx(1)), Some(CallIdx(1)));
+}
+
+#[test]
+fn losses_are_counted_and_told() {
+    let mut out = Writer::new(Vec::new(), &header(1)).unwrap();
+    out.drops(&Drops { records: 3, ..Drops::default() }).unwrap();
+    out.drops(&Drops { records: 5, discarded_buffers: 2, discarded_bytes: 100, unwritten_buffers: 1 }).unwrap();
+    let mut damaged = joined(&[call(0, 10, 211, 1)]);
+    damaged.extend(900u32.to_le_bytes());
+    damaged.extend([0; 8]);
+    out.buffer(0, &damaged).unwrap();
+    let mut flushed = joined(&[call(20, 30, 211, 2)]);
+    flushed.extend([0; 40]);
+    out.buffer(1, &flushed).unwrap();
+    let trace = convert(&out.into_inner());
+    assert_eq!(trace.calls.len(), 2);
+    assert_eq!(trace.meta.losses.dropped_records, 5 + 2 + 1);
+    assert_eq!(trace.meta.losses.cut_bytes, 12 + 40);
+    let warnings = trace.meta.warnings.join("\n");
+    for part in ["2 buffers (100 bytes) were discarded", "1 buffers are missing", "kind 900", "not stopped in order"] {
+        assert!(warnings.contains(part), "{part}: {warnings}");
+    }
+}
+
+#[test]
+fn a_spool_cut_anywhere_gives_its_whole_buffers() {
+    let buffers: Vec<Vec<u8>> = (0..5)
+        .map(|at| joined(&[call(at * 100, at * 100 + 10, 211, 1), kernel(at * 100 + 20, at * 100 + 30, 7, 1)]))
+        .collect();
+    let whole = spool(&header(4242), &buffers);
+    for length in 0..=whole.len() {
+        let cut = &whole[..length];
+        let kept = match Reader::new(cut) {
+            Ok(reader) => reader.filter(|chunk| matches!(chunk, Ok(cupti::spool::Chunk::Buffer { .. }))).count(),
+            Err(_) => {
+                assert!(matches!(trace_from_bytes(&[cut]), Err(ConvertError::Spool { .. })));
+                continue;
+            }
+        };
+        let trace = convert(cut);
+        assert_eq!((trace.ops.len(), trace.calls.len()), (kept, kept), "cut at {length}");
+        assert_eq!(trace.meta.warnings.is_empty(), length == whole.len());
+    }
+    let mut damaged = whole.clone();
+    let at = damaged.len() - 150;
+    damaged[at] ^= 1;
+    let trace = convert(&damaged);
+    assert!(trace.ops.len() < 5 && trace.meta.warnings[0].contains("cannot be read"), "{:?}", trace.meta.warnings);
+}
+
+#[test]
+fn processes_stand_side_by_side_and_share_devices_by_uuid() {
+    // Each process calls its own device 0; the second sees the first's as 1.
+    let first = [device(0, 0xaa), context(1, 0, 7), call(0, 10, 211, 1), kernel(20, 30, 7, 1)];
+    let second = [
+        device(0, 0xbb),
+        device(1, 0xaa),
+        context(1, 1, 7),
+        context(2, 0, 7),
+        call(0, 12, 211, 1),
+        kernel(40, 50, 7, 1),
+        kernel(40, 60, 7, 1).u32(44, 2),
+    ];
+    let spools = [spool(&header(10), &[joined(&first)]), spool(&header(11), &[joined(&second)])];
+    let trace = trace_from_bytes(&[&spools[0], &spools[1]]).unwrap();
+    let uuids: Vec<_> = trace.devices.iter().map(|device| (device.id, &device.uuid[..2])).collect();
+    assert_eq!(uuids, [(0, "aa"), (1, "bb")]);
+    let ops: Vec<_> = trace
+        .ops
+        .indices()
+        .map(|op| (trace.op_device(op).0, trace.processes[trace.op_process(op).index()].pid))
+        .collect();
+    assert_eq!(ops, [(0, 10), (0, 11), (1, 11)]);
+    for op in trace.ops.indices() {
+        let call = trace.ops.launch(op).expect("every op has a launch");
+        assert_eq!(trace.call_process(call), trace.op_process(op), "ids are those of a process");
+    }
+}
+
+#[test]
+fn processes_of_one_id_stay_apart() {
+    let one = spool(&header(1), &[joined(&[call(0, 10, 211, 1), kernel(20, 30, 7, 1)])]);
+    let trace = trace_from_bytes(&[&one, &one]).unwrap();
+    assert_eq!((trace.processes.len(), trace.ops.len()), (2, 2));
+    assert_ne!(trace.ops.launch(OpIdx(0)), trace.ops.launch(OpIdx(1)));
+    assert!(trace.processes.iter().any(|process| process.name.contains("process 1 of another")));
+    let mut taken = vec![];
+    let pids: Vec<u32> = (0..3).map(|_| free_pid(0, &mut taken)).collect();
+    assert_eq!(pids, [0, u32::MAX, u32::MAX - 1]);
+}
+
+#[test]
+fn paths_are_read_and_named_in_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.bubcap");
+    std::fs::write(&path, spool(&header(1), &[joined(&[call(0, 10, 211, 1)])])).unwrap();
+    assert_eq!(trace_from_spools(&[&path]).unwrap().calls.len(), 1);
+    let none = trace_from_spools(&[&folder.path().join("none.bubcap")]).unwrap_err();
+    assert!(none.to_string().contains("none.bubcap"), "{none}");
+    std::fs::write(&path, "something else").unwrap();
+    assert!(trace_from_spools(&[&path]).unwrap_err().to_string().contains("a.bubcap"));
+    assert!(matches!(trace_from_spools(&[]), Err(ConvertError::NoSpool)));
+}
