@@ -4,11 +4,13 @@ use rustc_hash::FxHashMap;
 
 use super::contract::{
     Bubble, BubbleFigures, Device, DrainedBy, HistogramBucket, IterationSource, Iterations, Launches, Process, Quality,
-    Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, Tool, Window, Workload,
+    Replay, Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, Tool, WhatIf, Window,
+    Workload,
 };
 use super::demangle::demangle;
+use crate::analysis::replay::Change;
 use crate::analysis::{self, Analysis, DeviceAnalysis, Percentiles, SyncCallRow};
-use crate::trace::{CallIdx, Interval, NameId, OpIdx, RangeIdx, Trace};
+use crate::trace::{CallIdx, Interval, NameId, Ns, OpIdx, RangeIdx, Trace};
 
 /// What a report says beyond the analysis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +54,42 @@ impl Report {
             quality: quality(&analysis.quality),
         }
     }
+}
+
+impl Replay {
+    /// What each of `changes` gains on its own, the most first, and what all of them gain together.
+    pub fn of(replay: &analysis::replay::Replay<'_>, changes: &[Change]) -> Self {
+        let mut report = Self {
+            unchanged_error: replay.unchanged_error(),
+            withheld: replay.is_withheld(),
+            what_if: Vec::new(),
+            all_together: None,
+        };
+        if report.withheld || changes.is_empty() {
+            return report;
+        }
+        let alone = changes.iter().map(|change| vec![change.clone()]);
+        let lists: Vec<Vec<Change>> = alone.chain([changes.to_vec()]).collect();
+        let before = replay.unchanged().span;
+        let answers = replay.each(&lists);
+        let mut answers = lists.iter().zip(&answers).filter_map(|(list, outcome)| what_if(list, outcome, before));
+        report.what_if = answers.by_ref().take(changes.len()).collect();
+        report.what_if.sort_by_key(|what| std::cmp::Reverse(what.gain_ns));
+        report.all_together = answers.next();
+        report
+    }
+}
+
+/// An answer of the replay; `None` when it withheld the gain.
+fn what_if(changes: &[Change], outcome: &analysis::replay::Outcome, before: Ns) -> Option<WhatIf> {
+    let gain = outcome.gain?;
+    Some(WhatIf {
+        change: changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", "),
+        span_ns: outcome.span,
+        gain_ns: gain,
+        gain_fraction: if before.0 > 0 { gain.0 as f64 / before.0 as f64 } else { 0.0 },
+        assumptions: outcome.assumptions.iter().map(|&text| text.to_owned()).collect(),
+    })
 }
 
 fn source(trace: &Trace, analysis: &Analysis, options: &Options) -> Source {
@@ -286,5 +324,146 @@ impl Names<'_> {
             api: segment.call().map(|call| self.api(call)),
             range: segment.range().and_then(|range| self.range(range)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::waits::Waits;
+    use crate::analysis::{Cause, Confidence, SegmentKind, analyze};
+    use crate::trace::{CallInput, CorrelationId, Detail, GraphId, OpInput, OpKind, TraceBuilder};
+
+    /// Two kernels in each of `rounds` rounds, the host waiting after the second.
+    fn trace(rounds: u64) -> Trace {
+        let mut builder = TraceBuilder::new();
+        let process = builder.process(4242);
+        let device = builder.device(3);
+        let context = builder.context(process, 1, device);
+        let stream = builder.stream(context, 7);
+        let thread = builder.thread(process, 99);
+        let kernel = builder.name("_Z4stepPf");
+        let launch = builder.name("cuLaunchKernel");
+        let wait = builder.name("cuStreamSynchronize");
+        for round in 0..rounds {
+            let at = |us: i64| round as i64 * 100_000 + us * 1_000;
+            let mut id = round * 3;
+            for (call, op) in [((0, 4), (10, 30)), ((5, 9), (31, 50))] {
+                id += 1;
+                let correlation = CorrelationId(id);
+                builder.push_call(CallInput {
+                    start: at(call.0),
+                    end: at(call.1),
+                    thread,
+                    name: launch,
+                    correlation,
+                    result: 0,
+                });
+                builder.push_op(OpInput {
+                    start: at(op.0),
+                    end: at(op.1),
+                    stream,
+                    kind: OpKind::Kernel,
+                    name: kernel,
+                    correlation,
+                    bytes: 0,
+                    graph: GraphId::NONE,
+                    graph_node: 0,
+                    detail: Detail::None,
+                });
+            }
+            let correlation = CorrelationId(id + 1);
+            builder.push_call(CallInput { start: at(10), end: at(98), thread, name: wait, correlation, result: 0 });
+        }
+        builder.meta.source.format = "generated".to_owned();
+        builder.finish().unwrap()
+    }
+
+    fn report(top: usize) -> Report {
+        let trace = trace(3);
+        let analysis = analyze(&trace, &analysis::Options::default());
+        Report::new(&trace, &analysis, &Options { path: "t.bubbles.parquet".to_owned(), top })
+    }
+
+    #[test]
+    fn a_report_holds_what_the_analysis_found() {
+        let report = report(20);
+        let [device] = report.devices.as_slice() else { panic!("{:?}", report.devices) };
+        assert_eq!(device.device, 3);
+        assert_eq!((device.span_ns, device.busy_ns, device.idle_ns), (Ns(240_000), Ns(117_000), Ns(123_000)));
+        assert_eq!(device.idle_fraction, 123.0 / 240.0);
+        assert_eq!((device.bubbles.count, device.bubbles.max_ns), (5, Ns(60_000)));
+        assert_eq!(device.idle_by_root.values().copied().sum::<Ns>(), device.idle_ns);
+        assert_eq!(device.idle_by_segment.values().copied().sum::<Ns>(), device.idle_ns);
+        assert_eq!((device.streams[0].stream, device.streams[0].pid), (7, 4242));
+        assert_eq!(report.processes[0].threads[0].calls, 9);
+        assert_eq!(report.sync_calls[0].api, "cuStreamSynchronize");
+        assert_eq!((report.sync_calls[0].calls, report.sync_calls[0].recoverable_ns), (3, None));
+        assert_eq!(report.launches.count, 6);
+        assert!(report.quality.idle_reliable);
+
+        let bubble = &report.bubbles[0];
+        assert_eq!((bubble.device, bubble.start_ns, bubble.dur_ns), (3, Ns(50_000), Ns(60_000)));
+        assert_eq!((bubble.before.as_str(), bubble.after.as_str()), ("step(float*)", "step(float*)"));
+        assert_eq!((bubble.root.cause, bubble.root.tid), (Cause::Sync, Some(99)));
+        let drained_by = bubble.drained_by.as_ref().unwrap();
+        assert_eq!((drained_by.api.as_str(), drained_by.confidence), ("cuStreamSynchronize", Confidence::Certain));
+        assert_eq!(bubble.segments[0].kind, SegmentKind::SyncReturn);
+        assert_eq!(bubble.segments.iter().map(|segment| segment.dur_ns).sum::<Ns>(), bubble.dur_ns);
+    }
+
+    #[test]
+    fn the_longest_bubbles_come_first_and_only_as_many_as_asked_for() {
+        let lengths = |top| -> Vec<i64> { report(top).bubbles.iter().map(|bubble| bubble.dur_ns.0).collect() };
+        assert_eq!(lengths(20), [60_000, 60_000, 1_000, 1_000, 1_000]);
+        assert_eq!(lengths(3), [60_000, 60_000, 1_000]);
+        assert_eq!(lengths(0), [0; 0]);
+
+        // More bubbles than are ever held at once.
+        let many = trace(500);
+        let analysis = analyze(&many, &analysis::Options::default());
+        let listed = Report::new(&many, &analysis, &Options { top: 600, ..Options::default() }).bubbles;
+        let mut all: Vec<(i64, i64)> = analysis.devices[0]
+            .bubbles
+            .iter()
+            .map(|bubble| (-bubble.interval.len().0, bubble.interval.start.0))
+            .collect();
+        all.sort_unstable();
+        let listed: Vec<(i64, i64)> = listed.iter().map(|bubble| (-bubble.dur_ns.0, bubble.start_ns.0)).collect();
+        assert_eq!(listed, all[..600]);
+        let few = Report::new(&many, &analysis, &Options { top: 7, ..Options::default() }).bubbles;
+        let few: Vec<(i64, i64)> = few.iter().map(|bubble| (-bubble.dur_ns.0, bubble.start_ns.0)).collect();
+        assert_eq!(few, all[..7]);
+    }
+
+    #[test]
+    fn json_has_the_contract_names_and_reads_back() {
+        let report = report(2);
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["schema"], "bubblescope.report/1");
+        assert!(json["iterations"].is_null() && json.as_object().unwrap().contains_key("iterations"));
+        for absent in ["replay", "findings"] {
+            assert!(!json.as_object().unwrap().contains_key(absent), "{absent}");
+        }
+        assert!(!json["sync_calls"][0].as_object().unwrap().contains_key("recoverable_ns"));
+        assert_eq!(json["devices"][0]["idle_by_root"]["sync"], 120_000);
+        assert_eq!(json["source"]["capture_mode"], "unknown");
+        assert_eq!(serde_json::from_value::<Report>(json).unwrap(), report);
+    }
+
+    #[test]
+    fn the_replay_is_told_change_by_change_and_all_together() {
+        let trace = trace(50);
+        let waits = Waits::new(&trace);
+        let replay = analysis::replay::Replay::new(&trace, &waits, None);
+        let changes: Vec<Change> = ["host=0.5", "no-sync"].iter().map(|text| text.parse().unwrap()).collect();
+        let told = Replay::of(&replay, &changes);
+        assert!(!told.withheld);
+        assert_eq!(told.what_if.len(), 2);
+        assert!(told.what_if[0].gain_ns >= told.what_if[1].gain_ns);
+        let all = told.all_together.unwrap();
+        assert_eq!(all.span_ns, replay.with(&changes).span);
+        assert_eq!(all.gain_ns, replay.unchanged().span - all.span_ns);
+        assert_eq!(Replay::of(&replay, &[]).all_together, None);
     }
 }

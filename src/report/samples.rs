@@ -206,14 +206,14 @@ pub(super) fn sync_bound() -> Report {
         withheld: false,
         what_if: vec![
             WhatIf {
-                change: "cuStreamSynchronize made asynchronous".to_owned(),
+                change: "async=cuStreamSynchronize".to_owned(),
                 span_ns: Ns(11_321_000),
                 gain_ns: Ns(7_810_000),
                 gain_fraction: 0.408,
                 assumptions: vec![assumption.to_owned()],
             },
             WhatIf {
-                change: "the host twice as fast".to_owned(),
+                change: "host=0.5".to_owned(),
                 span_ns: Ns(16_001_000),
                 gain_ns: Ns(3_130_000),
                 gain_fraction: 0.164,
@@ -221,7 +221,7 @@ pub(super) fn sync_bound() -> Report {
             },
         ],
         all_together: Some(WhatIf {
-            change: "all together".to_owned(),
+            change: "async=cuStreamSynchronize, host=0.5".to_owned(),
             span_ns: Ns(10_900_000),
             gain_ns: Ns(8_231_000),
             gain_fraction: 0.430,

@@ -27,6 +27,11 @@ pub(super) fn short(name: &str, width: usize) -> String {
     elide(&collapse(name, Brackets::Angle), width)
 }
 
+/// A kernel's or copy's name without its parameters, in at most `width` columns.
+pub(super) fn op(name: &str, width: usize) -> String {
+    short(&collapse(&harmless(name), Brackets::Round), width)
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Brackets {
     /// Parameters only.
@@ -103,6 +108,14 @@ mod tests {
         assert_eq!(short(name, 40), "cub::detail::reduce_kernel<…>");
         assert_eq!(short(name, 20), "cub::detail::…nel<…>");
         assert_eq!(short("a::(anonymous namespace)::step(float*)", 30), "a::{anonymous}::step");
+    }
+
+    #[test]
+    fn ops_are_named_without_parameters() {
+        assert_eq!(op("work(float*, int, int)", 20), "work");
+        assert_eq!(op("Memcpy DtoH (Device -> Pinned)", 40), "Memcpy DtoH");
+        assert_eq!(op("void reduce<4>((anonymous namespace)::Sum)", 20), "void reduce<4>");
+        assert_eq!(op("(unbalanced", 20), "(unbalanced");
     }
 
     #[test]

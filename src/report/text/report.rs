@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::Style;
-use super::names::{elide, harmless, short};
+use super::names::{elide, harmless, op, short};
 use super::table::{Align, Cell, Table, paragraph};
 use super::units::{bar, count, counted, factor, fraction, moment, percent, percent_of, time};
-use super::words::{because, meanwhile};
+use super::words::{because, change, meanwhile};
 use crate::analysis::{Cause, Confidence, Severity};
 use crate::report::contract::{Device, Finding, Quality, Report, Root, SyncCall, WhatIf};
 use crate::report::total;
@@ -428,11 +428,11 @@ fn what_if(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()>
         ("speed-up", Align::Right),
     ];
     let mut table = Table::new(&columns, 0);
-    let mut row = |change: &str, what: &WhatIf| {
+    let mut row = |words: &str, what: &WhatIf| {
         let before = total([what.span_ns, what.gain_ns]);
         let speedup = if what.span_ns > Ns::ZERO { before.0 as f64 / what.span_ns.0 as f64 } else { f64::NAN };
         table.row([
-            short(change, 56).into(),
+            short(words, 60).into(),
             Cell::painted(time(what.gain_ns), style.costly()),
             Cell::painted(percent(what.gain_fraction), style.costly()),
             time(what.span_ns).into(),
@@ -440,7 +440,7 @@ fn what_if(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()>
         ]);
     };
     for what in replay.what_if.iter().take(style.rows) {
-        row(&what.change, what);
+        row(&change(&what.change), what);
     }
     if let Some(what) = &replay.all_together {
         row("all of them together", what);
@@ -487,7 +487,7 @@ fn bubbles(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()>
             Cell::painted(time(bubble.dur_ns), style.costly()),
             format!("{}{guess}", bubble.root.cause).into(),
             whose(&bubble.root).into(),
-            format!("{} → {}", short(&bubble.before, 24), short(&bubble.after, 24)).into(),
+            format!("{} → {}", op(&bubble.before, 24), op(&bubble.after, 24)).into(),
         ]);
     }
     table.without_empty_columns().write(out, style, 2)?;
