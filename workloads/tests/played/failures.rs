@@ -16,8 +16,10 @@ fn a_driver_without_a_gpu_or_too_old_or_not_starting() {
         let variant = info.variants[0].name;
         let fail = |settings| failure(info.name, variant, settings);
         assert_eq!(fail(&[("MOCK_DRIVER_FAIL", "cuInit:100")]), (4, "the CUDA driver sees no GPU".to_owned()));
-        let (exit, text) = fail(&[("MOCK_DRIVER_FAIL", "cuInit:34")]);
-        assert!(exit == 4 && text.contains("cuInit") && text.contains("34"), "{exit} {text}");
+        let (exit, text) = fail(&[("MOCK_DRIVER_FAIL", "cuInit:999")]);
+        assert!(exit == 4 && text.contains("cuInit") && text.contains("999"), "{exit} {text}");
+        let (exit, text) = fail(&[("MOCK_DRIVER_FAIL", "cuDriverGetVersion:34")]);
+        assert!(exit == 4 && text.contains("stub"), "{exit} {text}");
         let (exit, text) = fail(&[("MOCK_DRIVER_VERSION", "11080")]);
         assert!(exit == 4 && text.contains("11.8") && text.contains("12.0"), "{exit} {text}");
     }
