@@ -8,7 +8,7 @@ use cpp_demangle::{DemangleOptions, Symbol};
 const LONGEST: usize = 4096;
 
 /// The readable form of a kernel's name: demangled if it is a mangled C++ name, otherwise itself.
-pub(super) fn demangle(name: &str) -> String {
+pub fn demangle(name: &str) -> String {
     let demangled = || {
         let symbol = Symbol::new(name.strip_prefix("_Z").map(|_| name)?).ok()?;
         let mut text = Limited(String::new());

@@ -17,6 +17,7 @@ pub use compare::Compare;
 pub use compare_traces::{Aligned, ComparedTrace};
 pub use contract::Report;
 pub use convert::Options;
+pub use demangle::demangle;
 pub use limits::{Amount, Limit, LimitError, Share, parse_time};
 
 use crate::trace::Ns;

@@ -9,7 +9,7 @@ use eframe::egui::{self, RichText, Ui};
 use crate::command::{COMMANDS, Command, of_event};
 use crate::document::{BubbleRef, Document, Item, Pick};
 use crate::load::{Ended, Loaded, Loading};
-use crate::panels;
+use crate::panels::{self, Align, Chosen, Panels, Tab};
 use crate::theme::Palette;
 use crate::timeline::{Action, Timeline};
 use crate::view::{History, Viewport};
@@ -32,6 +32,12 @@ pub struct App {
     pub help: bool,
     /// Whether the details of the selection are shown.
     pub details: bool,
+    /// Whether the panel below the timeline is shown.
+    pub tables: bool,
+    /// The panel below the timeline.
+    pub panels: Panels,
+    /// Changes whenever the documents do.
+    version: u64,
     history: History,
     loading: Vec<Loading>,
     now: f64,
@@ -40,7 +46,7 @@ pub struct App {
 impl App {
     /// An application that opens these files.
     pub fn new(ctx: &egui::Context, paths: &[PathBuf]) -> Self {
-        let mut app = Self { details: true, ..Self::default() };
+        let mut app = Self { details: true, tables: true, ..Self::default() };
         for path in paths {
             app.open(ctx, path);
         }
@@ -80,7 +86,7 @@ impl App {
                         // The newest document of the file is the one that this thread brought.
                         if let Some(doc) = self.docs.iter_mut().rev().find(|doc| doc.path == one.path) {
                             doc.set_analysis(Arc::clone(&analysis));
-                            self.timeline.documents_changed();
+                            self.documents_changed();
                         }
                         return false;
                     }
@@ -100,9 +106,14 @@ impl App {
         self.loading.append(&mut loading);
     }
 
+    fn documents_changed(&mut self) {
+        self.version += 1;
+        self.timeline.documents_changed();
+    }
+
     fn add(&mut self, document: Document) {
         self.docs.push(document);
-        self.timeline.documents_changed();
+        self.documents_changed();
         if self.docs.len() == 1 {
             self.timeline.view = self.everything();
         }
@@ -137,7 +148,12 @@ impl App {
                 self.select(pick);
                 self.fit(pick);
             }
-            Action::Measure(measured) => self.timeline.measured = measured,
+            Action::Measure(measured) => {
+                self.timeline.measured = measured;
+                if measured.is_some() {
+                    self.panels.tab = Tab::Measure;
+                }
+            }
             Action::Fold(key) => {
                 if !self.timeline.folded.remove(&key) {
                     self.timeline.folded.insert(key);
@@ -165,6 +181,21 @@ impl App {
         if let Some(times) = self.times(pick) {
             self.go(Viewport::of(times, 1.0));
         }
+    }
+
+    /// Lays the traces over each other, the first one staying where it is.
+    fn align(&mut self) {
+        let starts = match self.panels.compare.align {
+            Align::Start => None,
+            Align::Iteration => self.panels.compare.found().map(|found| found.starts.clone()),
+        };
+        let first = starts.as_ref().and_then(|starts| starts.first()).map_or(0, |start| start.0);
+        for (at, doc) in self.docs.iter_mut().enumerate() {
+            let start = starts.as_ref().and_then(|starts| starts.get(at)).map_or(0, |start| start.0);
+            doc.offset = first.saturating_sub(start);
+        }
+        self.timeline.documents_changed();
+        self.go(self.everything());
     }
 
     /// Does a command.
@@ -205,7 +236,12 @@ impl App {
                 self.timeline.measured = None;
                 self.help = false;
             }
-            Command::Search | Command::ToggleTables => {}
+            Command::Search => {
+                self.tables = true;
+                self.panels.tab = Tab::Search;
+                self.panels.search.focus = true;
+            }
+            Command::ToggleTables => self.tables = !self.tables,
             Command::ToggleDetails => self.details = !self.details,
             Command::ToggleTheme => {
                 let dark = ctx.global_style().visuals.dark_mode;
@@ -218,7 +254,7 @@ impl App {
     fn reload(&mut self, ctx: &egui::Context) {
         let paths: Vec<PathBuf> = self.docs.drain(..).map(|doc| doc.path).collect();
         self.timeline.selected = None;
-        self.timeline.documents_changed();
+        self.documents_changed();
         for path in paths {
             self.open(ctx, &path);
         }
@@ -340,6 +376,12 @@ impl App {
             egui::Panel::top("messages").show(ui, |ui| self.messages_ui(ui));
         }
         let mut actions = Vec::new();
+        let mut chosen = Vec::new();
+        if self.tables && !self.docs.is_empty() {
+            egui::Panel::bottom("tables").resizable(true).default_size(270.0).show(ui, |ui| {
+                chosen = self.panels.show(ui, &self.docs, &self.timeline, self.version);
+            });
+        }
         if self.details && !self.docs.is_empty() {
             egui::Panel::right("details").default_size(330.0).show(ui, |ui| {
                 egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
@@ -354,6 +396,15 @@ impl App {
                 actions.extend(self.timeline.show(ui, &self.docs));
             }
         });
+        for chosen in chosen {
+            match chosen {
+                Chosen::Action(action) => actions.push(action),
+                Chosen::Bubble(Pick { doc, item: Item::Bubble(at) }) => self.show_bubble(doc, at),
+                Chosen::Bubble(pick) => actions.push(Action::ZoomTo(pick)),
+                Chosen::Align => self.align(),
+                Chosen::Call(doc, call) => actions.push(Action::ZoomTo(Pick { doc, item: Item::Call(call) })),
+            }
+        }
         for action in actions {
             self.act(action);
         }

@@ -1,6 +1,7 @@
 //! What is known about a thing, in words: for the hover text and the details.
 
 use bubblescope::analysis::{Cause, Confidence, Rule, SegmentKind};
+use bubblescope::report::demangle;
 use bubblescope::trace::{CallIdx, Detail, MemoryKind, OpIdx, OpKind, RangeIdx, RangeKind};
 
 use crate::document::{BubbleRef, Document, Item};
@@ -81,7 +82,7 @@ fn op_facts(doc: &Document, op: OpIdx, facts: &mut Vec<(&'static str, String)>) 
     if trace.ops.correlation[at].is_some() {
         facts.push(("Correlation", trace.ops.correlation[at].0.to_string()));
     }
-    (kind.to_owned(), format::demangled(trace.op_name(op)))
+    (kind.to_owned(), demangle(trace.op_name(op)))
 }
 
 fn call_facts(doc: &Document, call: CallIdx, facts: &mut Vec<(&'static str, String)>) -> (String, String) {

@@ -1,5 +1,7 @@
 //! Times, sizes and names as people read them.
 
+use bubblescope::report::demangle;
+
 /// A length of time with a unit that fits and about four digits: `1.234 ms`.
 pub fn duration(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
@@ -73,18 +75,9 @@ pub fn throughput(bytes: u64, ns: i64) -> Option<String> {
     (bytes > 0 && ns > 0).then(|| format!("{:.2} GB/s", bytes as f64 / ns as f64))
 }
 
-/// A C++ name in full, readable form.
-pub fn demangled(name: &str) -> String {
-    if !name.starts_with("_Z") {
-        return name.to_owned();
-    }
-    let symbol = cpp_demangle::Symbol::new(name).ok();
-    symbol.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
-}
-
 /// A readable name without return type, namespaces, template arguments and parameters, to fit into a box.
 pub fn short(name: &str) -> String {
-    let full = demangled(name).replace("(anonymous namespace)::", "");
+    let full = demangle(name).replace("(anonymous namespace)::", "");
     let mut plain = String::new();
     let mut depth = 0_u32;
     let mut function = false;

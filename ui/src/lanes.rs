@@ -40,7 +40,7 @@ pub struct Canvas<'a> {
 }
 
 /// The colour of a lane's interval.
-fn color(doc: &Document, palette: &Palette, kind: RowKind, lane: &Lane, at: u32) -> Color32 {
+pub fn color(doc: &Document, palette: &Palette, kind: RowKind, lane: &Lane, at: u32) -> Color32 {
     let trace = &doc.trace;
     match kind.item(lane.item(at as usize)) {
         Item::Op(op) => palette.op(trace.ops.kind[op.index()], trace.ops.name[op.index()].index(), trace.op_detail(op)),

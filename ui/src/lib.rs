@@ -4,6 +4,7 @@
 //! and tells what the user did, `app` holds the state and changes it. So each is tested by itself.
 
 pub mod app;
+pub mod background;
 pub mod cells;
 pub mod command;
 pub mod describe;
@@ -12,9 +13,11 @@ pub mod format;
 pub mod lanes;
 pub mod load;
 pub mod lod;
+pub mod minimap;
 pub mod paint;
 pub mod panels;
 pub mod rows;
+pub mod table;
 #[doc(hidden)]
 pub mod testing;
 pub mod text;

@@ -10,6 +10,7 @@ use crate::describe;
 use crate::document::{Document, Item, Pick};
 use crate::format;
 use crate::lanes::{self, Canvas};
+use crate::minimap;
 use crate::paint::Columns;
 use crate::rows::{FoldKey, Line, Place, layout, lines_between};
 use crate::text::Widths;
@@ -109,8 +110,9 @@ impl Timeline {
         ui.allocate_rect(full, Sense::hover());
         let names_width = self.names_width.clamp(80.0, (full.width() - 100.0).max(80.0));
         let split = (full.left() + names_width).round();
-        let ruler =
-            Rect::from_min_max(Pos2::new(split, full.top()), Pos2::new(full.right(), full.top() + RULER_HEIGHT));
+        let map_bottom = full.top() + minimap::height(docs.len());
+        let map = Rect::from_min_max(Pos2::new(split, full.top()), Pos2::new(full.right(), map_bottom));
+        let ruler = Rect::from_min_max(map.left_bottom(), Pos2::new(full.right(), map_bottom + RULER_HEIGHT));
         let body = Rect::from_min_max(Pos2::new(full.left(), ruler.bottom()), full.max);
         let canvas = Rect::from_min_max(Pos2::new(split, body.top()), body.max);
         let font = FontId::proportional(11.5);
@@ -121,6 +123,11 @@ impl Timeline {
 
         ui.painter().rect_filled(full, 0.0, palette.canvas);
         let step = format::ruler_step(self.view.ns_per_px(canvas.width()) * f64::from(TICK_DISTANCE));
+        let bounds = docs.iter().map(Document::interval);
+        let bounds = bounds.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)));
+        let bounds = bounds.unwrap_or(self.view.interval());
+        let moved = minimap::minimap_ui(ui, map, docs, self.view, bounds, &palette, &mut self.cells, &mut self.columns);
+        actions.extend(moved.map(Action::View));
         self.ruler_ui(ui, ruler, step, &palette, &mut actions);
         let (lines, height) = layout(docs.iter().map(|doc| &doc.scene), &self.folded, docs.len() > 1);
         self.drawn = Drawn::default();

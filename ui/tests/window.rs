@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use bubblescope::analysis::{Options, analyze};
 use bubblescope_ui::document::Item;
+use bubblescope_ui::panels::Tab;
 use bubblescope_ui::{App, testing};
 use eframe::egui::{self, Key, Modifiers};
 use egui_kittest::Harness;
@@ -38,7 +40,8 @@ fn press(harness: &mut Harness<'_, App>, key: Key) {
 #[test]
 fn a_trace_opens_with_its_lanes() {
     let harness = window(2, 30);
-    for lane in ["GPU 0 NVIDIA H200", "Bubbles", "Stream 7", "Stream 8", "train · pid 4711", "main 4711 calls"] {
+    assert_eq!(harness.get_all_by_label("Bubbles").count(), 2, "the lane and the tab");
+    for lane in ["GPU 0 NVIDIA H200", "Stream 7", "Stream 8", "train · pid 4711", "main 4711 calls"] {
         harness.get_by_label(lane);
     }
     let app = harness.state();
@@ -141,4 +144,115 @@ fn help_lists_the_keys() {
     harness.get_by_label("Next bubble");
     press(&mut harness, Key::Escape);
     assert!(harness.query_by_label("Next bubble").is_none());
+}
+
+#[test]
+fn a_click_in_the_table_goes_to_the_bubble() {
+    let mut harness = window(1, 10);
+    harness.state_mut().panels.tab = Tab::Bubbles;
+    harness.run_steps(2);
+    harness.get_by_label("bubbles row 0").click();
+    harness.run_steps(2);
+    let app = harness.state();
+    let Some(Item::Bubble(at)) = app.timeline.selected.map(|pick| pick.item) else { panic!("no bubble selected") };
+    let (_, bubble) = app.docs[0].bubble(at).unwrap();
+    let longest = app.docs[0].bubbles().map(|(_, bubble)| bubble.interval.len()).max();
+    assert_eq!(Some(bubble.interval.len()), longest, "the longest is on top");
+    let view = app.timeline.view;
+    assert!(view.start() <= bubble.interval.start.0 && bubble.interval.end.0 <= view.end());
+}
+
+#[test]
+fn a_click_in_the_table_of_calls_goes_to_a_call() {
+    let mut harness = window(1, 10);
+    harness.get_by_label("Sync calls").click();
+    harness.run_steps(2);
+    harness.get_by_label("kinds of blocking calls row 0").click();
+    harness.run_steps(2);
+    let app = harness.state();
+    let Some(Item::Call(call)) = app.timeline.selected.map(|pick| pick.item) else { panic!("no call selected") };
+    assert_eq!(app.docs[0].trace.call_name(call), "cudaStreamSynchronize");
+}
+
+#[test]
+fn dragging_on_the_ruler_measures_what_the_library_says() {
+    let mut harness = window(2, 20);
+    let ruler = harness.get_by_label("ruler").rect();
+    let y = ruler.center().y;
+    harness.hover_at(egui::pos2(ruler.left() + 300.0, y));
+    harness.run_steps(1);
+    harness.drag_at(egui::pos2(ruler.left() + 300.0, y));
+    harness.run_steps(1);
+    for x in [340.0, 500.0] {
+        harness.hover_at(egui::pos2(ruler.left() + x, y));
+        harness.run_steps(1);
+    }
+    harness.drop_at(egui::pos2(ruler.left() + 500.0, y));
+    harness.run_steps(2);
+    let measured = harness.state().timeline.measured.unwrap();
+    let view = harness.state().timeline.view;
+    let expected = view.time_at(300.0, ruler.width());
+    assert!((measured.start.0 - expected).abs() <= view.span() / 500, "it starts where the button went down");
+    let start = Instant::now();
+    while harness.state().panels.measured.figures().is_none_or(|(of, _)| of != measured) {
+        assert!(start.elapsed() < Duration::from_secs(20), "the figures never come");
+        std::thread::sleep(Duration::from_millis(5));
+        harness.run_steps(1);
+    }
+    harness.run_steps(2);
+    let app = harness.state();
+    let options = Options { window: Some(measured), ..Options::default() };
+    let figures = analyze(&app.docs[0].trace, &options);
+    assert_eq!(app.panels.measured.figures().unwrap().1, [figures.clone()]);
+    let idle = bubblescope_ui::format::duration(figures.devices[0].idle_ns().0);
+    assert!(harness.query_all_by_label_contains(&idle).count() > 0, "{idle} is shown");
+}
+
+#[test]
+fn search_goes_from_hit_to_hit() {
+    let mut harness = window(1, 12);
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::F);
+    harness.run_steps(3);
+    harness.get_by_label("Search names").type_text("softmax");
+    harness.run_steps(3);
+    let mut starts = Vec::new();
+    for _ in 0..3 {
+        press(&mut harness, Key::Enter);
+        let app = harness.state();
+        let Some(Item::Op(op)) = app.timeline.selected.map(|pick| pick.item) else { panic!("no op selected") };
+        assert_eq!(app.docs[0].trace.op_name(op), "softmax_kernel");
+        starts.push(app.docs[0].trace.ops.start[op.index()]);
+    }
+    assert!(starts.is_sorted() && starts[0] < starts[2]);
+    let before = harness.state().timeline.view;
+    press(&mut harness, Key::W);
+    assert_eq!(harness.state().timeline.view, before, "typing moves nothing");
+}
+
+#[test]
+fn traces_are_stacked_and_compared() {
+    let mut harness = Harness::builder().with_size([1200.0, 900.0]).build_eframe(|creation| {
+        let mut app = App::new(&creation.egui_ctx, &[]);
+        for (name, streams) in [("sync", 1), ("async", 2), ("graph", 3)] {
+            app.show(&creation.egui_ctx, name, testing::trace(streams, 20));
+        }
+        app
+    });
+    settle(&mut harness);
+    harness.get_by_label("Compare").click();
+    let start = Instant::now();
+    while harness.query_by_label("Where an iteration goes").is_none() {
+        assert!(start.elapsed() < Duration::from_secs(20), "the comparison never comes");
+        std::thread::sleep(Duration::from_millis(5));
+        harness.run_steps(1);
+    }
+    for name in ["sync", "async", "graph"] {
+        assert!(harness.query_all_by_label(name).count() >= 2, "{name} has a heading and a row");
+    }
+    harness.get_by_label("first measured iterations").click();
+    harness.run_steps(3);
+    let app = harness.state();
+    let found = app.panels.compare.found().unwrap();
+    let placed: Vec<i64> = app.docs.iter().zip(&found.starts).map(|(doc, start)| start.0 + doc.offset).collect();
+    assert!(placed.iter().all(|&start| start == placed[0]), "the compared parts start together");
 }

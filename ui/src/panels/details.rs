@@ -1,4 +1,4 @@
-//! Panels beside the timeline.
+//! What is known about the selection.
 
 use eframe::egui::{self, Ui};
 
@@ -58,8 +58,7 @@ fn segments_ui(ui: &mut Ui, doc: &Document, at: crate::document::BubbleRef, pale
     ui.strong("Where the time went");
     for segment in device.segments_of(bubble) {
         ui.horizontal(|ui| {
-            let (square, _) = ui.allocate_exact_size(egui::Vec2::splat(10.0), egui::Sense::hover());
-            ui.painter().rect_filled(square, 2.0, palette.segment(segment.kind));
+            super::swatch(ui, palette.segment(segment.kind));
             let share = format::percent(segment.interval.len().0, bubble.interval.len().0);
             ui.label(format!("{} · {share} · {}", segment.kind, format::duration(segment.interval.len().0)))
                 .on_hover_text(describe::segment(segment.kind));
