@@ -126,10 +126,17 @@ fn repetition(trace: &ComparedTrace<'_>, name: &str) -> Repetition {
     }
 }
 
+/// Endings of trace files, which tell nothing in a table.
+const ENDINGS: [&str; 6] = [".bubbles.parquet", ".bubcap", ".pt.trace.json.gz", ".json.gz", ".json", ".sqlite"];
+
 /// A different name for each trace: its workload's variant, its file's name, or its path.
 fn names(traces: &[ComparedTrace<'_>]) -> Vec<String> {
     let variant = |trace: &ComparedTrace<'_>| trace.report.source.workload.as_ref().map(|run| run.variant.clone());
-    let file = |trace: &ComparedTrace<'_>| Some(Path::new(trace.path).file_name()?.to_string_lossy().into_owned());
+    let file = |trace: &ComparedTrace<'_>| {
+        let name = Path::new(trace.path).file_name()?.to_string_lossy().into_owned();
+        let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).filter(|stem| !stem.is_empty());
+        Some(stem.map_or_else(|| name.clone(), str::to_owned))
+    };
     let distinct = |names: &Option<Vec<String>>| {
         let Some(names) = names else { return false };
         names.iter().enumerate().all(|(index, name)| !name.is_empty() && !names[..index].contains(name))
@@ -267,6 +274,19 @@ mod tests {
         assert!(compare.warnings[0].starts_with("The answers that the recordings hold are not the same"));
         let names: Vec<&str> = compare.variants.iter().map(|variant| variant.variant.as_str()).collect();
         assert_eq!(names, ["1: a/x.parquet", "2: b/x.parquet"]);
+    }
+
+    #[test]
+    fn other_traces_are_named_by_their_files_without_endings() {
+        let aligned = aligned(Alignment::LaunchSequence);
+        let report = samples::clean();
+        let traces = ["a/before.bubbles.parquet", "b/after.json.gz", "b/.json", "odd"].map(|path| ComparedTrace {
+            path,
+            aligned: &aligned,
+            report: &report,
+        });
+        assert_eq!(names(&traces), ["before", "after", ".json", "odd"]);
+        assert_eq!(names(&[traces[0], traces[0]]), ["1: a/before.bubbles.parquet", "2: a/before.bubbles.parquet"]);
     }
 
     #[test]

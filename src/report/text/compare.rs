@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anstyle::Style as Paint;
+use unicode_width::UnicodeWidthStr;
 
 use super::Style;
-use super::names::harmless;
+use super::names::{elide, harmless};
 use super::table::{Align, Cell, Table, paragraph};
 use super::units::{counted, factor, per_iteration, percent, percent_of, time};
 use super::words::because;
@@ -17,6 +18,11 @@ use crate::trace::Ns;
 
 /// Columns of a page that has room for the intervals.
 const WIDE: usize = 92;
+
+/// Columns of the longest name of a cause.
+const CAUSE: usize = 14;
+/// Columns that an explanation needs to be worth having.
+const MEANING: usize = 34;
 
 /// Writes `compare` for people: who is faster and by how much, the table behind it, where the bubbles come from, and
 /// what the figures are worth.
@@ -51,8 +57,10 @@ fn verdict(compare: &Compare) -> String {
     let Some(first) = compare.variants.first() else { return "Nothing to compare: no variant ran.".to_owned() };
     let first = harmless(&first.variant);
     let what = compare.workload.as_ref().map_or_else(String::new, |workload| format!("{}: ", harmless(workload)));
-    let others = compare.variants.iter().skip(1).filter_map(|variant| {
-        Some(format!("{} runs at {}", harmless(&variant.variant), factor(variant.speedup?.ratio)))
+    let faster = compare.variants.iter().skip(1).filter_map(|variant| Some((variant, variant.speedup?.ratio)));
+    let others = faster.enumerate().map(|(index, (variant, ratio))| {
+        let runs = if index == 0 { "runs " } else { "" };
+        format!("{} {runs}at {}", harmless(&variant.variant), factor(ratio))
     });
     match others.collect::<Vec<_>>().as_slice() {
         [] => format!("{what}only {first} has figures, and nothing to compare them with."),
@@ -170,20 +178,27 @@ fn roots(compare: &Compare, out: &mut dyn Write, style: Style) -> io::Result<()>
     }
     causes.sort_by_key(|&(cause, most)| (std::cmp::Reverse(most), cause));
     style.section(out, "GPU idle per iteration, by root cause")?;
+    // Every variant has a column of the same width, as wide as its name if there is room.
+    let room = style.width.saturating_sub(2 + CAUSE) / recorded.len().max(1);
+    let heading_width = room.saturating_sub(2).max(8);
+    let headings: Vec<String> =
+        recorded.iter().map(|(variant, _)| elide(&harmless(&variant.variant), heading_width)).collect();
+    let used = 2 + CAUSE + headings.iter().map(|heading| heading.width().max(8) + 2).sum::<usize>();
+    let meaning = |cause| if used + MEANING <= style.width { because(cause) } else { "" };
+
     let mut columns = vec![("", Align::Left)];
     columns.extend(recorded.iter().map(|_| ("", Align::Right)));
     columns.push(("", Align::Sentence));
     let elastic = columns.len() - 1;
     let mut table = Table::new(&columns, elastic);
-    let mut heading: Vec<Cell> = vec!["".into()];
-    heading.extend(recorded.iter().map(|(variant, _)| Cell::painted(variant.variant.as_str(), style.faint())));
-    table.row_of(heading);
+    let named = headings.into_iter().map(|heading| Cell::painted(heading, style.faint()));
+    table.row_of([Cell::default()].into_iter().chain(named).collect());
     for (cause, _) in causes {
+        let figure =
+            |roots: &BTreeMap<Cause, Ns>| Cell::from(roots.get(&cause).map_or_else(|| "-".to_owned(), |&ns| time(ns)));
         let mut row: Vec<Cell> = vec![cause.as_str().into()];
-        row.extend(
-            recorded.iter().map(|(_, roots)| roots.get(&cause).map_or_else(|| "-".to_owned(), |&ns| time(ns)).into()),
-        );
-        row.push(Cell::painted(because(cause), style.faint()));
+        row.extend(recorded.iter().map(|(_, roots)| figure(roots)));
+        row.push(Cell::painted(meaning(cause), style.faint()));
         table.row_of(row);
     }
     table.write(out, style, 2)
@@ -228,7 +243,7 @@ fn notes(compare: &Compare) -> Vec<String> {
         Origin::Live => notes.push(repetitions(compare)),
         Origin::Traces => notes.push(format!(
             "Read from trace files: the wall times were taken while recording, which adds a microsecond or two to each \
-             launch. Iterations are told apart by {}.",
+             launch. Iterations are told apart by {}, and one is taken to be the same work in every file.",
             compare.aligned_by
         )),
     }

@@ -1,7 +1,7 @@
 //! What people read, kept as snapshots.
 
 use super::{Style, render, render_compare, render_gate};
-use crate::analysis::FindingId;
+use crate::analysis::{Cause, FindingId};
 use crate::report::compare::Compare;
 use crate::report::contract::Report;
 use crate::report::{Limit, gate, samples};
@@ -31,8 +31,19 @@ fn every(style: Style) -> Vec<(&'static str, String)> {
         ("empty", text(&Report::default(), style)),
         ("compared", compare_text(&samples::compared(), style)),
         ("compared_traces", compare_text(&samples::compared_traces(), style)),
+        ("compared_many", compare_text(&many_variants(), style)),
         ("compared_nothing", compare_text(&Compare::default(), style)),
     ]
+}
+
+/// More variants, with longer names, than a table has room for.
+fn many_variants() -> Compare {
+    let name = |index: usize| format!("variant-number-{index}-with-a-long-name");
+    let roots = |index: i64| [(Cause::Sync, 9_000 * index), (Cause::GraphInternal, 120)];
+    let runs: Vec<_> = (1..=5)
+        .map(|index| samples::run(&name(index), 20_000 * index as i64, 10, Some(&roots(index as i64))))
+        .collect();
+    Compare::new(Default::default(), &runs).unwrap()
 }
 
 #[test]
