@@ -6,5 +6,6 @@
 pub mod analysis;
 pub mod capture;
 pub mod import;
+pub mod open;
 pub mod report;
 pub mod trace;

@@ -458,7 +458,7 @@ pub struct Segment {
 }
 
 /// What the figures are worth.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quality {
     /// Whether the idle figures can be relied on.
     pub idle_reliable: bool,
@@ -482,6 +482,31 @@ pub struct Quality {
     pub launches_without_ops: u64,
     /// Profiler overhead inside bubbles.
     pub profiler_ns: Ns,
+    /// What recording added to the same work without recording, when both were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inflation: Option<Inflation>,
     /// Anything else a reader must know, one sentence each.
     pub warnings: Vec<String>,
+}
+
+/// What recording added: the same work, measured without and with it. Medians of the wall time per iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Inflation {
+    /// Without recording.
+    pub unprofiled_ns: Ns,
+    /// While being recorded, as every other figure of the report.
+    pub profiled_ns: Ns,
+    /// The second divided by the first.
+    pub ratio: f64,
+}
+
+impl Inflation {
+    /// Compares two walls; `None` when the one without recording is not positive.
+    pub fn new(unprofiled_ns: Ns, profiled_ns: Ns) -> Option<Self> {
+        (unprofiled_ns > Ns::ZERO).then(|| Self {
+            unprofiled_ns,
+            profiled_ns,
+            ratio: profiled_ns.0 as f64 / unprofiled_ns.0 as f64,
+        })
+    }
 }

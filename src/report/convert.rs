@@ -261,6 +261,7 @@ fn quality(found: &analysis::Quality) -> Quality {
         orphan_ops: found.orphan_ops,
         launches_without_ops: found.launches_without_ops,
         profiler_ns: found.profiler,
+        inflation: None,
         warnings: found.warnings.clone(),
     }
 }

@@ -13,9 +13,9 @@ pub mod schema;
 mod stats;
 pub mod text;
 
-pub use compare::Compare;
+pub use compare::{Alignment, Compare, Origin, Recorded, Repetition, Setting, Skipped};
 pub use compare_traces::{Aligned, ComparedTrace};
-pub use contract::Report;
+pub use contract::{Inflation, Report};
 pub use convert::Options;
 pub use demangle::demangle;
 pub use limits::{Amount, Limit, LimitError, Share, parse_time};

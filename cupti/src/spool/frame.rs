@@ -1,7 +1,7 @@
 //! How a chunk stands in the file.
 
 /// Eight bytes no text file starts with; the line ends show a transfer that changed them.
-pub(super) const MAGIC: [u8; 8] = *b"\x89BCAP\r\n\x1a";
+pub const MAGIC: [u8; 8] = *b"\x89BCAP\r\n\x1a";
 
 /// Bytes before the first chunk: the magic and the format version.
 pub(super) const PREAMBLE: usize = 12;

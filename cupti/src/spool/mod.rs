@@ -20,6 +20,7 @@ mod strings;
 mod writer;
 
 pub use compact::compact;
+pub use frame::MAGIC;
 pub use reader::{Ending, Reader, SpoolError};
 pub use strings::Strings;
 pub use writer::Writer;

@@ -9,7 +9,7 @@ use super::table::{Align, Cell, Table, paragraph};
 use super::units::{bar, count, counted, factor, fraction, moment, percent, percent_of, time};
 use super::words::{because, change, meanwhile};
 use crate::analysis::{Cause, Confidence, Severity};
-use crate::report::contract::{Device, Finding, Quality, Report, Root, SyncCall, WhatIf};
+use crate::report::contract::{Device, Finding, Inflation, Quality, Report, Root, SyncCall, WhatIf};
 use crate::report::total;
 use crate::trace::{CaptureMode, Ns};
 
@@ -542,9 +542,17 @@ fn quality(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()>
     if quality.profiler_ns > Ns::ZERO {
         notes.push(format!("The profiler itself was at work during {} of the idle time.", time(quality.profiler_ns)));
     }
-    let cost = "All times were taken while recording, which adds a microsecond or two to each launch; `bubble-report \
-                compare` measures how much.";
-    notes.push(cost.to_owned());
+    notes.push(match quality.inflation {
+        Some(Inflation { unprofiled_ns, profiled_ns, ratio }) => format!(
+            "All times were taken while recording: an iteration takes {}, and {} without ({:+.0} %).",
+            time(profiled_ns),
+            time(unprofiled_ns),
+            100.0 * (ratio - 1.0),
+        ),
+        None => "All times were taken while recording, which adds a microsecond or two to each launch; `bubble-report \
+                 compare` measures how much."
+            .to_owned(),
+    });
     notes.extend(quality.warnings.iter().cloned());
     for note in notes {
         paragraph(out, style, anstyle::Style::new(), "  - ", &note)?;

@@ -1,0 +1,196 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Finds the time a GPU stands idle because of its host, and the host call that caused it.
+#[derive(Debug, Parser)]
+#[command(name = "bubble-report", version, about, after_help = "`bubble-report TRACE` is short for `bubble-report analyze TRACE`.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compare the bundled H200 recordings of `scalar-readback` and report on one of them (needs no GPU)
+    Demo(DemoArgs),
+    /// List the bundled workloads, their variants and options
+    List,
+    /// Record a bundled workload in a child process (needs a GPU)
+    Run(RunArgs),
+    /// Compare variants: of a bundled workload, live, or of two and more traces
+    Compare(CompareArgs),
+    /// Analyse a trace: where the device stood idle, and why
+    Analyze(AnalyzeArgs),
+    /// Write a trace file from a spool, whole or cut
+    Convert(ConvertArgs),
+    /// Tell what is found: driver, GPUs, libcupti, versions, conflicts
+    Doctor(DoctorArgs),
+    /// One repetition of a workload, for the program's own use
+    #[command(hide = true)]
+    Child,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// The JSON contract, alone on standard output
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct FormatArgs {
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+/// Which workload, and how.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WorkloadArgs {
+    /// An option of the workload, as NAME=VALUE; `bubble-report list` shows them
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub(crate) options: Vec<(String, String)>,
+    /// How graph launches are recorded: every node, or each launch as one op
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) graphs: Graphs,
+    /// The libcupti to load, in place of the one that is found; BUBBLESCOPE_CUPTI says the same
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cupti: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Graphs {
+    /// Every node is an op
+    #[default]
+    Node,
+    /// A launch is one opaque op; cheapest
+    Graph,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The workload; `bubble-report list` shows them
+    pub(crate) workload: String,
+    /// The variant; the workload's first when left out
+    #[arg(long)]
+    pub(crate) variant: Option<String>,
+    /// Where to keep the recording: `.bubcap` keeps the raw spool, anything else the trace file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) workload_args: WorkloadArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+    /// How many of the longest bubbles to show
+    #[arg(long, default_value_t = 10)]
+    pub(crate) top: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// One workload, or two and more traces
+    #[arg(required = true, value_name = "WORKLOAD|TRACE")]
+    pub(crate) what: Vec<OsString>,
+    /// Only these variants; the first is the one that others are measured against
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) variants: Vec<String>,
+    /// Repetitions of each variant, both unprofiled and profiled; each is a process of its own
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repetitions: u32,
+    /// Folder to keep the recordings and the measured walls in
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) workload_args: WorkloadArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AnalyzeArgs {
+    /// The trace: `.bubbles.parquet` or `.bubcap`; told by content, not by name
+    pub(crate) trace: PathBuf,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+    /// How many of the longest bubbles to show
+    #[arg(long, default_value_t = 10)]
+    pub(crate) top: usize,
+    /// Look at the whole trace, set-up and warm-up too, where the default is its measured part
+    #[arg(long)]
+    pub(crate) whole: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArgs {
+    /// The spool or trace
+    pub(crate) input: PathBuf,
+    /// The file to write: `.bubbles.parquet`, or `.bubcap` to compact a spool
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// The libcupti to try, in place of the one that is found
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cupti: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+/// Splits NAME=VALUE.
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+/// Puts `analyze` in front of a trace that stands where a command is expected.
+pub(crate) fn with_default_command(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    use clap::CommandFactory as _;
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    let Some(first) = args.get(1) else { return args };
+    let text = first.to_string_lossy();
+    let known = text == "help" || Cli::command().get_subcommands().any(|command| command.get_name() == text);
+    if !known && !text.starts_with('-') {
+        args.insert(1, "analyze".into());
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn expanded(args: &[&str]) -> Vec<OsString> {
+        with_default_command(args.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_trace_alone_means_analyze() {
+        assert_eq!(expanded(&["bubble-report", "t.bubcap"]), ["bubble-report", "analyze", "t.bubcap"]);
+        assert_eq!(expanded(&["bubble-report", "list"]), ["bubble-report", "list"]);
+        assert_eq!(expanded(&["bubble-report", "--help"]), ["bubble-report", "--help"]);
+        assert_eq!(expanded(&["bubble-report"]), ["bubble-report"]);
+    }
+}

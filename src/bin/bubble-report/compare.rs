@@ -1,0 +1,130 @@
+//! `compare`: sync against async against graph, live or from traces.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use bubblescope::capture::campaign::{self, CAMPAIGN_FILE, Campaign};
+use bubblescope::open::open;
+use bubblescope::report::{
+    Aligned, Alignment, Compare, ComparedTrace, Origin, Recorded, Repetition, Setting, Skipped,
+};
+use bubblescope::trace::{Ns, Trace};
+
+use crate::analyze::{Window, analysis_of, report_on};
+use crate::args::CompareArgs;
+use crate::exit::{Failure, Outcome};
+use crate::run::{live, spec, workload};
+use crate::output;
+
+/// Compares what the command line names.
+pub(crate) fn compare(args: &CompareArgs) -> Outcome {
+    let compare = match args.what.as_slice() {
+        [folder] if campaign::is_campaign(Path::new(folder)) => kept(Path::new(folder))?,
+        [one] if is_workload(one) => measured(args, &one.to_string_lossy())?,
+        [one] if !Path::new(one).exists() => {
+            workload(&one.to_string_lossy())?;
+            return Ok(());
+        }
+        [_] => return Err(Failure::Unusable(anyhow!("a comparison takes one workload, or two traces and more"))),
+        traces => recorded(traces)?,
+    };
+    output::comparison(&compare, args.format.format)?;
+    match compare.answers_differ() {
+        Some(differ) => Err(Failure::Gate(differ.into())),
+        None => Ok(()),
+    }
+}
+
+fn is_workload(name: &OsString) -> bool {
+    workloads::catalogue().iter().any(|info| info.name == name.as_os_str())
+}
+
+/// Runs every variant on this machine.
+fn measured(args: &CompareArgs, name: &str) -> Result<Compare, Failure> {
+    let info = workload(name)?;
+    let chosen: Vec<&str> = if args.variants.is_empty() {
+        info.variants.iter().filter(|variant| !variant.reference).map(|variant| variant.name).collect()
+    } else {
+        args.variants.iter().map(String::as_str).collect()
+    };
+    let specs = chosen
+        .iter()
+        .map(|variant| spec(info, variant, &args.workload_args))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let temporary = tempfile::tempdir().context("cannot make a temporary folder for the recordings")?;
+    let folder = args.output.as_deref().unwrap_or(temporary.path());
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let campaign = live(specs, args.repetitions, folder, &args.workload_args)?;
+    if campaign.repetitions.is_empty() {
+        let reasons: Vec<&str> = campaign.skipped.iter().map(|skipped| skipped.reason.as_str()).collect();
+        return Err(Failure::NoGpu(anyhow!("no variant can run here: {}", reasons.join("; "))));
+    }
+    campaign.save(folder).with_context(|| format!("cannot write {}", folder.join(CAMPAIGN_FILE).display()))?;
+    of_campaign(&campaign, |spool| open(&folder.join(spool)).map_err(anyhow::Error::from))
+}
+
+/// A comparison that was measured before and kept.
+fn kept(folder: &Path) -> Result<Compare, Failure> {
+    let campaign = Campaign::load(folder).with_context(|| format!("cannot use {}", folder.join(CAMPAIGN_FILE).display()))?;
+    of_campaign(&campaign, |spool| open(&folder.join(spool)).map_err(anyhow::Error::from))
+}
+
+/// The comparison of a campaign whose spools `open` opens.
+pub(crate) fn of_campaign(
+    campaign: &Campaign,
+    open: impl Fn(&str) -> anyhow::Result<Trace>,
+) -> Result<Compare, Failure> {
+    let mut setting = Setting {
+        from: Origin::Live,
+        aligned_by: Alignment::Workload,
+        workload: Some(campaign.workload.clone()),
+        skipped: campaign
+            .skipped
+            .iter()
+            .map(|skipped| Skipped { variant: skipped.variant.clone(), reason: skipped.reason.clone() })
+            .collect(),
+        ..Setting::default()
+    };
+    let mut repetitions = Vec::with_capacity(campaign.repetitions.len());
+    for repetition in &campaign.repetitions {
+        let recorded = match &repetition.spool {
+            Some(spool) => {
+                let trace = open(spool)?;
+                setting.machine.extend(trace.meta.machine.clone());
+                if let Some(run) = &trace.meta.workload {
+                    setting.options.extend(run.options.clone());
+                }
+                Some(Recorded::of(&report_on(&trace, spool, Window::Measured, 0)?))
+            }
+            None => None,
+        };
+        repetitions.push(Repetition {
+            variant: repetition.variant.clone(),
+            wall: Ns(i64::try_from(repetition.wall_ns).unwrap_or(i64::MAX)),
+            iterations: repetition.iterations,
+            answer: Some(repetition.answer.clone()),
+            recorded,
+        });
+    }
+    repetitions.sort_by_key(|repetition| campaign.variants.iter().position(|name| *name == repetition.variant));
+    Ok(Compare::new(setting, &repetitions).map_err(anyhow::Error::from)?)
+}
+
+/// Compares traces that were recorded before, each in the part that is the same work.
+fn recorded(paths: &[OsString]) -> Result<Compare, Failure> {
+    let found = paths
+        .iter()
+        .map(|path| {
+            let path = PathBuf::from(path);
+            let shown = path.display().to_string();
+            let trace = open(&path).map_err(anyhow::Error::from)?;
+            let aligned = Aligned::find(&shown, &trace, &analysis_of(&trace, Window::Measured)).map_err(anyhow::Error::from)?;
+            let report = report_on(&trace, &shown, Window::Part(aligned.window), 0)?;
+            Ok((shown, aligned, report))
+        })
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let traces: Vec<ComparedTrace<'_>> =
+        found.iter().map(|(path, aligned, report)| ComparedTrace { path, aligned, report }).collect();
+    Ok(Compare::of_traces(&traces).map_err(anyhow::Error::from)?)
+}

@@ -1,0 +1,33 @@
+//! `convert`: a spool, whole or cut, to a trace file.
+
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::Context as _;
+use bubblescope::open::open;
+use bubblescope::trace::file;
+
+use crate::args::ConvertArgs;
+use crate::exit::Outcome;
+use crate::output;
+
+/// Writes the trace file, or a compact spool.
+pub(crate) fn convert(args: &ConvertArgs) -> Outcome {
+    let (input, output) = (&args.input, &args.output);
+    if output.extension().is_some_and(|extension| extension == "bubcap") {
+        compact(input, output)?;
+        return Ok(());
+    }
+    let trace = open(input).map_err(anyhow::Error::from)?;
+    file::write_path(&trace, output).with_context(|| format!("cannot write {}", output.display()))?;
+    output::remark(&format!("{}: {} events", output.display(), trace.event_count()));
+    Ok(())
+}
+
+/// Compresses a spool.
+fn compact(input: &Path, output: &Path) -> anyhow::Result<()> {
+    let from = File::open(input).with_context(|| format!("cannot read {}", input.display()))?;
+    let to = File::create(output).with_context(|| format!("cannot write {}", output.display()))?;
+    cupti::spool::compact(from, to).with_context(|| format!("cannot compact {}", input.display()))?;
+    Ok(())
+}
