@@ -136,7 +136,7 @@ pub(crate) struct AnalyzeArgs {
 pub(crate) struct ConvertArgs {
     /// The spool or trace
     pub(crate) input: PathBuf,
-    /// The file to write: `.bubbles.parquet`, or `.bubcap` to compact a spool
+    /// The file to write: `.bubbles.parquet`, or `.bubcap` to compact a spool and free it of paths
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 }

@@ -24,10 +24,10 @@ pub(crate) fn convert(args: &ConvertArgs) -> Outcome {
     Ok(())
 }
 
-/// Compresses a spool.
+/// Compresses a spool and leaves out the paths of the machine it was made on, as for giving it away.
 fn compact(input: &Path, output: &Path) -> anyhow::Result<()> {
     let from = File::open(input).with_context(|| format!("cannot read {}", input.display()))?;
     let to = File::create(output).with_context(|| format!("cannot write {}", output.display()))?;
-    cupti::spool::compact(from, to).with_context(|| format!("cannot compact {}", input.display()))?;
+    cupti::spool::compact(from, to, cupti::spool::Header::without_paths).with_context(|| format!("cannot compact {}", input.display()))?;
     Ok(())
 }
