@@ -76,7 +76,9 @@ pub fn sniff(head: &[u8]) -> Option<Format> {
 
 /// What an unknown file looks like, as advice.
 fn hint(head: &[u8]) -> &'static str {
-    if head.starts_with(b"SQLite format 3") || head.starts_with(&[0x1f, 0x8b]) || head.trim_ascii_start().starts_with(b"{")
+    if head.starts_with(b"SQLite format 3")
+        || head.starts_with(&[0x1f, 0x8b])
+        || head.trim_ascii_start().starts_with(b"{")
     {
         "; this version reads what bubble-report recorded"
     } else {
@@ -99,8 +101,9 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
         Some(Format::TraceFile) => {
             file::read_path(path).map_err(|source| OpenError::TraceFile { path: path.to_owned(), source })
         }
-        Some(Format::Spool) => convert::trace_from_spools(&[path])
-            .map_err(|source| OpenError::Spool { path: path.to_owned(), source }),
+        Some(Format::Spool) => {
+            convert::trace_from_spools(&[path]).map_err(|source| OpenError::Spool { path: path.to_owned(), source })
+        }
         None => Err(OpenError::Unknown { path: path.to_owned(), hint: hint(&head) }),
     }
 }

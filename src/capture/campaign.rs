@@ -85,6 +85,14 @@ impl Campaign {
         found
     }
 
+    /// Forgets every variant but these.
+    pub fn keep_variants(&mut self, variants: &[&str]) {
+        let kept = |name: &String| variants.contains(&name.as_str());
+        self.variants.retain(kept);
+        self.repetitions.retain(|repetition| kept(&repetition.variant));
+        self.skipped.retain(|skipped| kept(&skipped.variant));
+    }
+
     /// The spool of the recorded repetition with the median wall.
     pub fn typical_spool(&self, variant: &str) -> Option<&str> {
         let found = self.by_wall(variant, true);
@@ -123,7 +131,12 @@ impl Campaign {
     pub fn parse(text: &[u8]) -> io::Result<Self> {
         let campaign: Self = serde_json::from_slice(text)?;
         let inside = |name: &str| !name.is_empty() && !name.contains(['/', '\\']) && name != "..";
-        match campaign.repetitions.iter().filter_map(|repetition| repetition.spool.as_deref()).find(|name| !inside(name)) {
+        match campaign
+            .repetitions
+            .iter()
+            .filter_map(|repetition| repetition.spool.as_deref())
+            .find(|name| !inside(name))
+        {
             Some(name) => Err(io::Error::other(format!("`{name}` is not a file of the campaign's own folder"))),
             None => Ok(campaign),
         }
@@ -172,12 +185,7 @@ pub fn run(plan: &Plan, mut progress: impl FnMut(&RunSpec, bool, u32)) -> Result
 }
 
 /// Runs one repetition.
-fn repeat(
-    plan: &Plan,
-    spec: &RunSpec,
-    profiled: bool,
-    round: u32,
-) -> Result<(Repetition, String), RepetitionError> {
+fn repeat(plan: &Plan, spec: &RunSpec, profiled: bool, round: u32) -> Result<(Repetition, String), RepetitionError> {
     let spool = profiled.then(|| spool_name(spec, round));
     let recording = spool.as_ref().map(|name| Recording {
         spool: plan.folder.join(name),

@@ -196,19 +196,14 @@ pub fn serve() -> io::Result<()> {
 /// Starts a recording and then CUDA, in the order in which a recorded program does.
 fn try_out(recording: &Recording) -> Probe {
     let recorder = Recorder::start(&config(recording), &recording.spool).map_err(|error| chain(&error));
-    let gpus = cupti::loader::gpus()
-        .map(|gpus| gpus.into_iter().map(|gpu| gpu.name).collect())
-        .map_err(|error| chain(&error));
+    let gpus =
+        cupti::loader::gpus().map(|gpus| gpus.into_iter().map(|gpu| gpu.name).collect()).map_err(|error| chain(&error));
     let recording = recorder.and_then(|recorder| {
         recorder.stop().map_err(|error| chain(&error))?;
         let spool = File::open(&recording.spool).map_err(|error| chain(&error))?;
         let spool = Reader::new(spool).map_err(|error| chain(&error))?;
         let header = spool.header();
-        Ok(Recorded {
-            library: header.cupti_path.clone(),
-            version: header.cupti_version,
-            kinds: header.kinds.clone(),
-        })
+        Ok(Recorded { library: header.cupti_path.clone(), version: header.cupti_version, kinds: header.kinds.clone() })
     });
     Probe { gpus, recording }
 }
@@ -263,8 +258,7 @@ fn workload_failure(error: &WorkloadError) -> (FailureKind, String) {
 }
 
 fn recorder_failure(error: &RecorderError) -> (FailureKind, String) {
-    let unavailable =
-        matches!(error, RecorderError::Driver(_) | RecorderError::Loader(_) | RecorderError::Busy { .. });
+    let unavailable = matches!(error, RecorderError::Driver(_) | RecorderError::Loader(_) | RecorderError::Busy { .. });
     (if unavailable { FailureKind::NoGpu } else { FailureKind::Failed }, chain(error))
 }
 

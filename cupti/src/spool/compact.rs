@@ -1,24 +1,40 @@
 //! Making a spool small, for keeping.
 
-use super::{Ending, Header, Reader, SpoolError, Writer};
+use super::{Chunk, Ending, Reader, SpoolError, Writer, file_name};
 use std::io::{self, Read, Write};
 
+/// What becomes of the absolute paths in a spool: of the program, of libcupti, of the compiler's cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paths {
+    /// They stay.
+    Keep,
+    /// Only their last part stays, as for a spool that is given away.
+    Leave,
+}
+
 /// Copies a spool chunk by chunk, compressed with zstd: the same chunks in the same order, in the same format. A cut
-/// spool gives the copy of its whole chunks. `edit` may change the header, for instance with [`Header::without_paths`].
+/// spool gives the copy of its whole chunks.
 ///
 /// # Errors
 /// When the source is damaged (its good part has been copied then) or `out` cannot be written.
-pub fn compact(
-    source: impl Read,
-    out: impl Write,
-    edit: impl FnOnce(Header) -> Header,
-) -> Result<Option<Ending>, SpoolError> {
+pub fn compact(source: impl Read, out: impl Write, paths: Paths) -> Result<Option<Ending>, SpoolError> {
     let mut reader = Reader::new(source)?;
-    let header = edit(reader.header().clone());
+    let mut header = reader.header().clone();
+    if paths == Paths::Leave {
+        header = header.without_paths();
+    }
     let at = |offset: u64| move |source: io::Error| SpoolError::Io { offset, source };
     let mut writer = Writer::new(out, &header).map_err(at(reader.offset()))?;
     while let Some(chunk) = reader.next() {
-        writer.compressed(&chunk?).map_err(at(reader.offset()))?;
+        let mut chunk = chunk?;
+        if let (Paths::Leave, Chunk::Strings { texts, .. }) = (paths, &mut chunk) {
+            for text in texts {
+                if let Some(name) = file_name(&text.text) {
+                    text.text = name.into();
+                }
+            }
+        }
+        writer.compressed(&chunk).map_err(at(reader.offset()))?;
     }
     Ok(reader.ending())
 }

@@ -19,7 +19,7 @@ mod reader;
 mod strings;
 mod writer;
 
-pub use compact::compact;
+pub use compact::{Paths, compact};
 pub use frame::MAGIC;
 pub use reader::{Ending, Reader, SpoolError};
 pub use strings::Strings;
@@ -109,13 +109,18 @@ impl Header {
     #[must_use]
     pub fn without_paths(mut self) -> Self {
         for text in self.command_line.iter_mut().chain([&mut self.exe, &mut self.cupti_path]) {
-            let path = Path::new(text.as_str());
-            if path.is_absolute() {
-                *text = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if let Some(name) = file_name(text) {
+                *text = name;
             }
         }
         self
     }
+}
+
+/// The last part of an absolute path; `None` for any other text.
+fn file_name(text: &str) -> Option<String> {
+    let path = Path::new(text);
+    path.is_absolute().then(|| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default())
 }
 
 /// The text behind one pointer.

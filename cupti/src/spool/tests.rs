@@ -89,7 +89,7 @@ proptest! {
         prop_assert!(error.is_none());
 
         let mut small = Vec::new();
-        compact(bytes.as_slice(), &mut small, |header| header).unwrap();
+        compact(bytes.as_slice(), &mut small, Paths::Keep).unwrap();
         prop_assert_eq!(read(&small).0, chunks);
     }
 
@@ -98,7 +98,7 @@ proptest! {
         let mut bytes = write(&chunks);
         if packed {
             let plain = std::mem::take(&mut bytes);
-            compact(plain.as_slice(), &mut bytes, |header| header).unwrap();
+            compact(plain.as_slice(), &mut bytes, Paths::Keep).unwrap();
         }
         // Where each chunk ends, found by reading the whole.
         let mut reader = Reader::new(bytes.as_slice()).unwrap();

@@ -56,8 +56,9 @@ pub(crate) fn report_on(trace: &Trace, path: &str, window: Window, top: usize) -
     }
     let analysis = analysis_of(trace, window);
     if analysis.devices.is_empty() {
-        return Err(Failure::Nothing(anyhow!("{path} has no GPU activity in its measured part; --whole looks at all of it")));
+        return Err(Failure::Nothing(anyhow!(
+            "{path} has no GPU activity in its measured part; --whole looks at all of it"
+        )));
     }
     Ok(Report::new(trace, &analysis, &report::Options { path: path.to_owned(), top }))
 }
-

@@ -7,7 +7,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Finds the time a GPU stands idle because of its host, and the host call that caused it.
 #[derive(Debug, Parser)]
-#[command(name = "bubble-report", version, about, after_help = "`bubble-report TRACE` is short for `bubble-report analyze TRACE`.")]
+#[command(
+    name = "bubble-report",
+    version,
+    about,
+    after_help = "`bubble-report TRACE` is short for `bubble-report analyze TRACE`."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

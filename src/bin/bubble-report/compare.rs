@@ -6,16 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use bubblescope::capture::campaign::{self, CAMPAIGN_FILE, Campaign};
 use bubblescope::open::open;
-use bubblescope::report::{
-    Aligned, Alignment, Compare, ComparedTrace, Origin, Recorded, Repetition, Setting, Skipped,
-};
+use bubblescope::report::{Aligned, Alignment, Compare, ComparedTrace, Origin, Recorded, Repetition, Setting, Skipped};
 use bubblescope::trace::{Ns, Trace};
 
 use crate::analyze::{Window, analysis_of, report_on};
 use crate::args::CompareArgs;
 use crate::exit::{Failure, Outcome};
-use crate::run::{live, spec, workload};
 use crate::output;
+use crate::run::{live, spec, workload};
 
 /// Compares what the command line names.
 pub(crate) fn compare(args: &CompareArgs) -> Outcome {
@@ -48,10 +46,8 @@ fn measured(args: &CompareArgs, name: &str) -> Result<Compare, Failure> {
     } else {
         args.variants.iter().map(String::as_str).collect()
     };
-    let specs = chosen
-        .iter()
-        .map(|variant| spec(info, variant, &args.workload_args))
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    let specs =
+        chosen.iter().map(|variant| spec(info, variant, &args.workload_args)).collect::<anyhow::Result<Vec<_>>>()?;
     let temporary = tempfile::tempdir().context("cannot make a temporary folder for the recordings")?;
     let folder = args.output.as_deref().unwrap_or(temporary.path());
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -66,7 +62,8 @@ fn measured(args: &CompareArgs, name: &str) -> Result<Compare, Failure> {
 
 /// A comparison that was measured before and kept.
 fn kept(folder: &Path) -> Result<Compare, Failure> {
-    let campaign = Campaign::load(folder).with_context(|| format!("cannot use {}", folder.join(CAMPAIGN_FILE).display()))?;
+    let campaign =
+        Campaign::load(folder).with_context(|| format!("cannot use {}", folder.join(CAMPAIGN_FILE).display()))?;
     of_campaign(&campaign, |spool| open(&folder.join(spool)).map_err(anyhow::Error::from))
 }
 
@@ -119,7 +116,8 @@ fn recorded(paths: &[OsString]) -> Result<Compare, Failure> {
             let path = PathBuf::from(path);
             let shown = path.display().to_string();
             let trace = open(&path).map_err(anyhow::Error::from)?;
-            let aligned = Aligned::find(&shown, &trace, &analysis_of(&trace, Window::Measured)).map_err(anyhow::Error::from)?;
+            let aligned =
+                Aligned::find(&shown, &trace, &analysis_of(&trace, Window::Measured)).map_err(anyhow::Error::from)?;
             let report = report_on(&trace, &shown, Window::Part(aligned.window), 0)?;
             Ok((shown, aligned, report))
         })

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use bubblescope::open::open;
 use bubblescope::trace::file;
+use cupti::spool::{Paths, compact as compact_spool};
 
 use crate::args::ConvertArgs;
 use crate::exit::Outcome;
@@ -28,6 +29,6 @@ pub(crate) fn convert(args: &ConvertArgs) -> Outcome {
 fn compact(input: &Path, output: &Path) -> anyhow::Result<()> {
     let from = File::open(input).with_context(|| format!("cannot read {}", input.display()))?;
     let to = File::create(output).with_context(|| format!("cannot write {}", output.display()))?;
-    cupti::spool::compact(from, to, cupti::spool::Header::without_paths).with_context(|| format!("cannot compact {}", input.display()))?;
+    compact_spool(from, to, Paths::Leave).with_context(|| format!("cannot compact {}", input.display()))?;
     Ok(())
 }

@@ -43,6 +43,9 @@ const BUNDLES: [Bundle; 3] = [
     bundle!("kernels-12", "12 kernels per iteration", ["sync.bubcap", "async.bubcap", "graph.bubcap"]),
 ];
 
+/// The variants that are shown.
+const SHOWN: [&str; 3] = ["sync", "async", "graph"];
+
 /// The bundle and the spool that the report at the end is about.
 const REPORTED: (usize, &str) = (1, "sync.bubcap");
 
@@ -59,7 +62,8 @@ pub(crate) fn demo(args: &DemoArgs) -> Outcome {
     let comparisons = BUNDLES
         .iter()
         .map(|bundle| {
-            let campaign = Campaign::parse(bundle.campaign).context("a bundled campaign is damaged")?;
+            let mut campaign = Campaign::parse(bundle.campaign).context("a bundled campaign is damaged")?;
+            campaign.keep_variants(&SHOWN);
             of_campaign(&campaign, |spool| bundle.trace(spool))
         })
         .collect::<Result<Vec<Compare>, Failure>>()?;

@@ -55,9 +55,7 @@ fn write(diagnosis: &Diagnosis, out: &mut impl Write) -> io::Result<()> {
         row("in the way?", conflict)?;
     }
     match &diagnosis.recording {
-        Ok(recorded) => {
-            row("recording", &format!("works, with CUPTI {} from {}", recorded.version, recorded.library))
-        }
+        Ok(recorded) => row("recording", &format!("works, with CUPTI {} from {}", recorded.version, recorded.library)),
         Err(reason) => row("recording", &format!("does not work: {reason}")),
     }
 }
