@@ -1,0 +1,199 @@
+//! `bubble-report` as a process: what it prints where, and how it ends.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn bubble_report() -> Command {
+    let mut command = Command::cargo_bin("bubble-report").unwrap();
+    command.env_remove("BUBBLESCOPE_CUPTI");
+    command
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scalar-readback").join(name)
+}
+
+/// Runs to the end and gives exit code, standard output and standard error.
+fn outcome(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().expect("it was not killed"), text(&output.stdout), text(&output.stderr))
+}
+
+/// One line that says what is wrong, and nothing on standard output.
+fn assert_refused(command: &mut Command, code: i32, words: &[&str]) {
+    let (got, stdout, stderr) = outcome(command);
+    assert_eq!(got, code, "{stderr}");
+    assert_eq!(stdout, "");
+    assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
+    for word in words {
+        assert!(stderr.contains(word), "`{word}` is not in: {stderr}");
+    }
+}
+
+#[test]
+fn the_demo_compares_three_variants_and_says_that_it_replays() {
+    let (code, stdout, stderr) = outcome(bubble_report().arg("demo"));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    for words in ["nothing runs on a GPU now", "NVIDIA H200", "sync", "async", "graph", "cuMemcpyDtoH", "speed-up"] {
+        assert!(stdout.contains(words), "{words}");
+    }
+    assert!(!stdout.contains('\u{1b}'), "no colour where there is no terminal");
+}
+
+#[test]
+fn the_demo_as_json_has_walls_and_bubbles_in_the_order_of_the_variants_cost() {
+    let (code, stdout, _) = outcome(bubble_report().args(["demo", "--format", "json"]));
+    assert_eq!(code, 0);
+    let demo: Value = serde_json::from_str(&stdout).unwrap();
+    let comparisons = demo["comparisons"].as_array().unwrap();
+    assert_eq!(comparisons.len(), 3);
+    for compare in comparisons {
+        assert_eq!(compare["schema"], "bubblescope.compare/1");
+        assert_eq!(compare["answers_agree"], true);
+        let walls: Vec<i64> = compare["variants"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|variant| variant["unprofiled"]["median_ns"].as_i64().unwrap())
+            .collect();
+        assert!(walls[0] > walls[1] && walls[1] > walls[2], "{walls:?}");
+    }
+}
+
+#[test]
+fn the_list_names_every_workload_variant_and_option() {
+    let (code, stdout, _) = outcome(bubble_report().arg("list"));
+    assert_eq!(code, 0);
+    for workload in workloads::catalogue() {
+        let variants = workload.variants.iter().map(|variant| variant.name);
+        let options = workload.options.iter().map(|option| option.name);
+        for name in [workload.name].into_iter().chain(variants).chain(options) {
+            assert!(stdout.contains(name), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_trace_alone_is_analysed_and_json_is_alone_on_standard_output() {
+    let path = fixture("kernels-4/sync.bubcap");
+    let (code, text, stderr) = outcome(bubble_report().arg(&path));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(text.contains("cuMemcpyDtoH") && text.contains("Idle time is reliable"), "{text}");
+    let (code, json, stderr) = outcome(bubble_report().arg("analyze").arg(&path).args(["--format", "json"]));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["schema"], "bubblescope.report/1");
+}
+
+#[test]
+fn a_converted_spool_gives_the_same_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.bubbles.parquet");
+    let spool = fixture("kernels-4/graph.bubcap");
+    let (code, stdout, _) = outcome(bubble_report().arg("convert").arg(&spool).arg("-o").arg(&trace));
+    assert_eq!((code, stdout.as_str()), (0, ""));
+    let report = |path: &Path| {
+        let (code, json, _) = outcome(bubble_report().arg("analyze").arg(path).args(["--format", "json"]));
+        assert_eq!(code, 0);
+        let mut report: Value = serde_json::from_str(&json).unwrap();
+        report["source"]["path"] = Value::Null;
+        report
+    };
+    assert_eq!(report(&spool), report(&trace));
+}
+
+#[test]
+fn traces_are_compared_by_iteration_without_claims_about_answers_and_unprofiled_walls() {
+    let paths = ["sync", "async", "graph"].map(|variant| fixture(&format!("kernels-4/{variant}.bubcap")));
+    let (code, json, _) = outcome(bubble_report().arg("compare").args(&paths).args(["--format", "json"]));
+    assert_eq!(code, 0);
+    let compare: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(compare["answer_checked"], false);
+    for variant in compare["variants"].as_array().unwrap() {
+        assert_eq!(variant["unprofiled"], Value::Null);
+        assert_eq!(variant["iterations"], 200);
+    }
+}
+
+#[test]
+fn a_kept_campaign_is_compared_with_its_walls() {
+    let (code, json, _) = outcome(bubble_report().arg("compare").arg(fixture("kernels-12")).args(["--format", "json"]));
+    assert_eq!(code, 0);
+    let compare: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(compare["answer_checked"], true);
+    assert!(compare["variants"][0]["unprofiled"]["median_ns"].as_i64().unwrap() > 0);
+}
+
+#[test]
+fn a_spool_cut_anywhere_is_used_or_refused_in_one_line() {
+    let whole = fs::read(fixture("kernels-1/sync.bubcap")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.bubcap");
+    let mut analysed = 0;
+    for part in 0..=24 {
+        let length = whole.len() * part / 24;
+        fs::write(&path, &whole[..length]).unwrap();
+        let (code, stdout, stderr) = outcome(bubble_report().arg(&path).arg("--whole"));
+        match code {
+            0 => {
+                analysed += 1;
+                assert!(stdout.contains("idle"), "{length}");
+            }
+            2 | 3 => assert_eq!(stderr.trim_end().lines().count(), 1, "{length}: {stderr}"),
+            other => panic!("{length}: exit {other}: {stderr}"),
+        }
+    }
+    assert!(analysed >= 1);
+}
+
+#[test]
+fn unusable_input_is_exit_2_and_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    };
+    assert_refused(bubble_report().arg("analyze").arg(folder.path().join("missing")), 2, &["missing"]);
+    assert_refused(bubble_report().arg("analyze").arg(file("empty", b"")), 2, &["empty"]);
+    assert_refused(bubble_report().arg("analyze").arg(file("noise", &[7; 4096])), 2, &["noise"]);
+    assert_refused(bubble_report().arg("analyze").arg(file("half.parquet", b"PAR1\0\0\0\0")), 2, &["half.parquet"]);
+    assert_refused(bubble_report().arg("analyze").arg(folder.path()), 2, &[]);
+    assert_refused(bubble_report().args(["run", "no-such-workload"]), 2, &["no-such-workload", "scalar-readback"]);
+    assert_refused(bubble_report().args(["compare", "no-such-workload"]), 2, &["no-such-workload"]);
+    assert_refused(bubble_report().args(["run", "scalar-readback", "--variant", "x"]), 2, &["x", "sync"]);
+    assert_refused(bubble_report().args(["run", "scalar-readback", "--set", "size=tiny"]), 2, &["size", "tiny"]);
+    let trace = fixture("kernels-1/sync.bubcap");
+    assert_refused(
+        bubble_report().arg("convert").arg(&trace).args(["-o", "/no/such/folder/t.parquet"]),
+        2,
+        &["/no/such"],
+    );
+}
+
+#[test]
+fn a_recording_without_gpu_activity_is_exit_3() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty.bubbles.parquet");
+    let trace = bubblescope::trace::TraceBuilder::new().finish().unwrap();
+    bubblescope::trace::file::write_path(&trace, &path).unwrap();
+    assert_refused(bubble_report().arg("analyze").arg(&path), 3, &["no GPU activity"]);
+}
+
+/// On a machine that has a driver these commands would run, so there is nothing to see there.
+#[test]
+fn without_a_driver_live_commands_are_exit_4_and_one_line() {
+    if Path::new("/dev/nvidiactl").exists() || Path::new("/dev/nvidia0").exists() {
+        println!("skipped: this machine has an NVIDIA driver");
+        return;
+    }
+    assert_refused(bubble_report().args(["run", "scalar-readback"]), 4, &["driver"]);
+    assert_refused(bubble_report().args(["compare", "scalar-readback"]), 4, &["driver"]);
+    let (code, stdout, stderr) = outcome(bubble_report().arg("doctor"));
+    assert_eq!(code, 4);
+    assert!(stdout.contains("driver") && stderr.trim_end().lines().count() == 1, "{stdout}{stderr}");
+}
