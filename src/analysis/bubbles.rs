@@ -12,7 +12,7 @@ use super::options::Constants;
 use super::partition::{Gap, Sweep, sweep};
 use super::result::{Bubble, DeviceAnalysis, Segment};
 use super::roots::Judge;
-use super::segments::{Explainer, Hold, Readiness, host_functions};
+use super::segments::{Explainer, Readiness, host_functions};
 use super::stats;
 use super::waits::Waits;
 
@@ -98,8 +98,8 @@ pub(super) fn device(
                 Readiness::Starved { launch } => judge.drain(gap, launch),
                 _ => None,
             };
-            let refill_of = refill.next(gap, readiness, drained_by.map(|drain| drain.call));
             let root = judge.root(gap, readiness, drained_by, &segments[first..]);
+            let refill_of = refill.next(gap, readiness, drained_by.map(|drain| drain.call), root.cause);
             Bubble {
                 device,
                 interval: gap.interval,
@@ -163,7 +163,7 @@ struct Refill {
 
 impl Refill {
     /// Takes the next bubble and says whose refill it is.
-    fn next(&mut self, gap: &Gap, readiness: Readiness, drained_by: Option<CallIdx>) -> Option<CallIdx> {
+    fn next(&mut self, gap: &Gap, readiness: Readiness, drained_by: Option<CallIdx>, root: Cause) -> Option<CallIdx> {
         if gap.fed {
             self.drain = None;
         }
@@ -172,8 +172,9 @@ impl Refill {
                 self.drain = drained_by;
                 None
             }
-            Readiness::Starved { .. } => self.drain,
-            Readiness::Enqueued(Hold::Queue | Hold::OtherStream | Hold::Wait { .. } | Hold::HostFunction) => {
+            Readiness::Starved { .. } if root == Cause::LaunchBound => self.drain,
+            // An op was enqueued in time, or the host had another reason to be late: the drain is over.
+            Readiness::Starved { .. } | Readiness::Enqueued(_) => {
                 self.drain = None;
                 None
             }

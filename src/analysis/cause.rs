@@ -63,7 +63,7 @@ words! {
         Profiler => "profiler",
         /// The host ran code of its own between its calls.
         HostBound => "host-bound",
-        /// The host did nothing but launch, and the device was faster.
+        /// The host launched one op after the other, at its usual pace, and the device was faster.
         LaunchBound => "launch-bound",
         /// The next op was enqueued in time and waited for another stream or an event.
         Dependency => "dependency",

@@ -1,7 +1,9 @@
 //! Finds the iterations of a program: the ranges that count them, or the sequence of launches that repeats.
 
 use rustc_hash::{FxHashMap, FxHasher};
+use std::cmp::Reverse;
 use std::hash::Hasher;
+use std::ops::Range;
 
 use crate::trace::{CallIdx, Interval, Ns, ProcessIdx, RangeKind, ThreadIdx, Trace};
 
@@ -21,36 +23,39 @@ const SAMPLE: usize = 1 << 16;
 /// So many periods are tried, the most promising first.
 const MAX_CANDIDATES: usize = 24;
 
+/// One iteration as positions in the process's steps, and whether the next one follows at once.
+struct Repetition {
+    steps: Range<usize>,
+    followed: bool,
+}
+
 /// The iterations in `window`, if the program has any.
+///
+/// Each lasts from its first op's start to the next one's, or to its last op's end: host time would tell how fast the
+/// host enqueues, not how fast the program is.
 pub(super) fn iterations(
     trace: &Trace,
     window: Interval,
     devices: &[DeviceAnalysis],
     host: &Host,
 ) -> Option<Iterations> {
-    let device = devices.iter().max_by_key(|device| (device.ops, std::cmp::Reverse(device.device)))?;
-    let busiest = device.streams.iter().max_by_key(|lane| (lane.ops, std::cmp::Reverse(lane.stream)))?;
+    let device = devices.iter().max_by_key(|device| (device.ops, Reverse(device.device)))?;
+    let busiest = device.streams.iter().max_by_key(|lane| (lane.ops, Reverse(lane.stream)))?;
     let process = trace.streams[busiest.stream.index()].process;
-    let (source, intervals) = counted_ranges(trace, window, process, device.span)
-        .or_else(|| repeating_launches(trace, window, process, host))?;
+    let steps = steps(trace, window, process, host);
+    let (source, repetitions) =
+        counted_ranges(trace, window, process, &steps).or_else(|| repeating_launches(&steps))?;
+    let (intervals, blocking) = lay_out(trace, host, &steps, &repetitions);
+    if intervals.len() < MIN_ITERATIONS {
+        return None;
+    }
     let lengths = |intervals: &[Interval]| -> Vec<Ns> { intervals.iter().map(|interval| interval.len()).collect() };
-    let mut all = lengths(&intervals);
-    let usual = stats::low_median(&mut all)?;
-    let warmup = intervals.iter().take_while(|interval| interval.len().0.saturating_mul(2) > usual.0.saturating_mul(3));
-    let warmup = warmup.count().min(intervals.len() - 1);
+    let usual = stats::low_median(&mut lengths(&intervals))?;
+    let slow = |interval: &&Interval| interval.len().0.saturating_mul(2) > usual.0.saturating_mul(3);
+    let warmup = intervals.iter().take_while(slow).count().min(intervals.len() - 1);
     let settled = &intervals[warmup..];
     let mut lengths = lengths(settled);
     let mut idle: Vec<Ns> = settled.iter().map(|&interval| idle_within(device, interval)).collect();
-    let mut starts: Vec<Ns> = host
-        .waits
-        .calls()
-        .iter()
-        .filter(|wait| trace.call_process(wait.call) == process)
-        .map(|wait| trace.calls.start[wait.call.index()])
-        .collect();
-    starts.sort();
-    let before = |moment: Ns| starts.partition_point(|&start| start < moment) as u64;
-    let mut blocking: Vec<u64> = settled.iter().map(|interval| before(interval.end) - before(interval.start)).collect();
     Some(Iterations {
         source,
         count: settled.len() as u64,
@@ -58,18 +63,37 @@ pub(super) fn iterations(
         period: stats::percentiles(&mut lengths),
         jitter: stats::rank(&mut lengths, 95).unwrap_or_default() - stats::rank(&mut lengths, 5).unwrap_or_default(),
         idle_p50: stats::low_median(&mut idle).unwrap_or_default(),
-        blocking_calls_p50: stats::low_median(&mut blocking).unwrap_or(0),
+        blocking_calls_p50: stats::low_median(&mut blocking[warmup..].to_vec()).unwrap_or(0),
         intervals,
     })
 }
 
-/// Ranges of one thread that share a name but for a counting number and make up most of the device's span.
+/// The device time of each repetition that has ops, and its number of blocking calls.
+fn lay_out(trace: &Trace, host: &Host, steps: &[Step], repetitions: &[Repetition]) -> (Vec<Interval>, Vec<u64>) {
+    let (mut intervals, mut blocking): (Vec<Interval>, Vec<u64>) = (Vec::new(), Vec::new());
+    let mut followed = false;
+    for repetition in repetitions {
+        let steps = &steps[repetition.steps.clone()];
+        let ops = steps.iter().flat_map(|step| trace.call_ops(step.call)).map(|&op| trace.ops.interval(op));
+        let hull = ops.reduce(|all, op| Interval::new(all.start.min(op.start), all.end.max(op.end)));
+        let Some(hull) = hull else { continue };
+        if let Some(last) = intervals.last_mut().filter(|last| followed && last.start <= hull.start) {
+            last.end = hull.start;
+        }
+        followed = repetition.followed;
+        intervals.push(hull);
+        blocking.push(steps.iter().filter(|step| host.waits.of(step.call).is_some()).count() as u64);
+    }
+    (intervals, blocking)
+}
+
+/// Ranges of one thread that share a name but for a counting number, and most of the steps lie in.
 fn counted_ranges(
     trace: &Trace,
     window: Interval,
     process: ProcessIdx,
-    span: Interval,
-) -> Option<(IterationSource, Vec<Interval>)> {
+    steps: &[Step],
+) -> Option<(IterationSource, Vec<Repetition>)> {
     let mut groups: FxHashMap<(ThreadIdx, &str), Vec<Interval>> = FxHashMap::default();
     for range in &trace.ranges {
         let name = trace.names.get(range.name);
@@ -80,25 +104,26 @@ fn counted_ranges(
             groups.entry((range.thread, stem)).or_default().push(range.interval);
         }
     }
-    let covered = |intervals: &[Interval]| intervals.iter().map(|interval| interval.len()).sum::<Ns>();
-    let (&(_, stem), intervals) = groups
+    let within = |range: &Interval| {
+        let from = steps.partition_point(|step| step.interval.start < range.start);
+        from..steps.partition_point(|step| step.interval.start < range.end).max(from)
+    };
+    let covered = |ranges: &[Interval]| ranges.iter().map(|range| within(range).len()).sum::<usize>();
+    let (_, (thread, stem)) = groups
         .iter()
-        .filter(|(_, intervals)| {
-            let apart = intervals.windows(2).all(|pair| pair[0].end <= pair[1].start);
-            let enough = covered(intervals).0 / 100 >= span.len().0 / 10_000 * MIN_COVERAGE as i64;
-            intervals.len() >= MIN_ITERATIONS && apart && enough
+        .filter(|(_, ranges)| {
+            let apart = ranges.windows(2).all(|pair| pair[0].end <= pair[1].start);
+            ranges.len() >= MIN_ITERATIONS && apart
         })
-        .max_by_key(|(key, intervals)| (covered(intervals), std::cmp::Reverse(intervals.len()), **key))?;
-    // The next one's start ends an iteration, if it follows soon.
-    let mut intervals = intervals.clone();
-    for index in 1..intervals.len() {
-        let next = intervals[index].start;
-        let last = &mut intervals[index - 1];
-        if next - last.end <= last.len() {
-            last.end = next;
-        }
-    }
-    Some((IterationSource::Range(stem.to_owned()), intervals))
+        .map(|(&key, ranges)| ((covered(ranges), Reverse(ranges.len())), key))
+        .filter(|((covered, _), _)| covered * 100 >= steps.len() * MIN_COVERAGE)
+        .max()?;
+    let ranges = &groups[&(thread, stem)];
+    let repetitions = ranges.iter().enumerate().map(|(index, range)| {
+        let followed = ranges.get(index + 1).is_some_and(|next| next.start - range.end <= range.len());
+        Repetition { steps: within(range), followed }
+    });
+    Some((IterationSource::Range(stem.to_owned()), repetitions.collect()))
 }
 
 /// One launching or blocking call and what it did, as a number that equal steps share.
@@ -133,32 +158,19 @@ fn steps(trace: &Trace, window: Interval, process: ProcessIdx, host: &Host) -> V
     steps
 }
 
-/// The intervals of the repetitions of the launch sequence.
-fn repeating_launches(
-    trace: &Trace,
-    window: Interval,
-    process: ProcessIdx,
-    host: &Host,
-) -> Option<(IterationSource, Vec<Interval>)> {
-    let steps = steps(trace, window, process, host);
+/// The repetitions of the launch sequence.
+fn repeating_launches(steps: &[Step]) -> Option<(IterationSource, Vec<Repetition>)> {
     let what: Vec<u64> = steps.iter().map(|step| step.what).collect();
     let period = period(&what)?;
-    let starts = repetitions(&steps, &what, period);
+    let starts = repetitions(steps, &what, period);
     if starts.len() < MIN_ITERATIONS || starts.len() * period * 100 < what.len() * MIN_COVERAGE {
         return None;
     }
-    let end_of_work = |step: &Step| {
-        let ops = trace.call_ops(step.call).iter().map(|op| trace.ops.end[op.index()]);
-        ops.fold(step.interval.end, Ns::max)
-    };
-    let intervals = starts.iter().enumerate().map(|(index, &from)| {
-        let end = match starts.get(index + 1) {
-            Some(&next) if next == from + period => steps[next].interval.start,
-            _ => steps[from..from + period].iter().map(end_of_work).max().unwrap_or_default(),
-        };
-        Interval::new(steps[from].interval.start, end)
+    let repetitions = starts.iter().enumerate().map(|(index, &from)| Repetition {
+        steps: from..from + period,
+        followed: starts.get(index + 1) == Some(&(from + period)),
     });
-    Some((IterationSource::LaunchSequence { launches: period }, intervals.collect()))
+    Some((IterationSource::LaunchSequence { launches: period }, repetitions.collect()))
 }
 
 /// After how many steps the sequence repeats.
@@ -221,7 +233,7 @@ fn repetitions(steps: &[Step], what: &[u64], period: usize) -> Vec<usize> {
         let pauses = &mut pauses[(at - longest.start) % period];
         *pauses = pauses.saturating_add(pause.0);
     }
-    let phase = (0..period).max_by_key(|&phase| (pauses[phase], std::cmp::Reverse(phase))).unwrap_or(0);
+    let phase = (0..period).max_by_key(|&phase| (pauses[phase], Reverse(phase))).unwrap_or(0);
     let model = &what[longest.start + phase..longest.start + phase + period];
     // Compare hashes of whole repetitions, which roll along the sequence.
     let base = 0x1000_0000_01b3_u64;

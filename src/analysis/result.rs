@@ -114,8 +114,8 @@ pub struct Bubble {
     pub root: RootCause,
     /// The call that was open when the device ran dry, if any.
     pub drained_by: Option<Drain>,
-    /// The draining call whose refill this bubble belongs to: it follows that call's bubble and no op has been enqueued
-    /// in time since.
+    /// The draining call whose refill this bubble belongs to: the launches after that call's bubble came late one after
+    /// the other, no op has been enqueued in time since, and the host had no other reason to be late.
     pub refill_of: Option<CallIdx>,
     /// Position of its first segment in [`DeviceAnalysis::segments`].
     pub(super) first_segment: u32,
@@ -310,13 +310,13 @@ pub struct Iterations {
     pub count: u64,
     /// Iterations before, whose length is not yet the usual one.
     pub warmup: u64,
-    /// Length of an iteration: to the next one's start where one follows at once.
+    /// Length of an iteration on the device: from its first op to the next one's, where one follows at once.
     pub period: Percentiles,
     /// Distance between the 5th and the 95th percentile of the length.
     pub jitter: Ns,
     /// Median idle time within an iteration, of the device with the most ops.
     pub idle_p50: Ns,
-    /// Median number of blocking calls that begin within an iteration.
+    /// Median number of blocking calls of an iteration.
     pub blocking_calls_p50: u64,
     /// Each iteration, warm-up first.
     pub intervals: Vec<Interval>,
@@ -327,7 +327,7 @@ pub struct Iterations {
 pub enum IterationSource {
     /// The sequence of launches repeats.
     LaunchSequence {
-        /// Launches per iteration.
+        /// Launching and blocking calls per iteration.
         launches: usize,
     },
     /// A range whose name repeats, a trailing number cut off.

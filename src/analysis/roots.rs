@@ -41,7 +41,8 @@ const FILLERS: [SegmentKind; 5] = [
 ];
 
 impl Judge<'_> {
-    /// The blocking or allocating call that was open when the device ran dry.
+    /// The blocking or allocating call that was open when the device ran dry, and began before the launch that came
+    /// late: a later one cannot have kept it.
     pub(super) fn drain(&self, gap: &Gap, launch: CallIdx) -> Option<Drain> {
         let trace = self.explainer.trace;
         let thread = trace.calls.thread[launch.index()];
@@ -50,12 +51,14 @@ impl Judge<'_> {
             Some(Drain { call, cause, confidence })
         };
         let dry = gap.interval.start;
-        if let Some(call) = self.drainers.open(trace, thread, dry).or(gap.own_copy) {
+        let launched = trace.calls.start[launch.index()];
+        let earlier = |call: &CallIdx| trace.calls.start[call.index()] <= launched;
+        let own = self.drainers.open(trace, thread, dry).filter(earlier);
+        if let Some(call) = own.or(gap.own_copy.filter(earlier)) {
             return drain(call, Confidence::Certain);
         }
-        let until = trace.calls.start[launch.index()].max(dry);
         let process = trace.call_process(launch);
-        let call = self.drainers.open_elsewhere(trace, process, thread, Interval::new(dry, until))?;
+        let call = self.drainers.open_elsewhere(trace, process, thread, Interval::new(dry, launched))?;
         drain(call, Confidence::Likely)
     }
 

@@ -121,6 +121,31 @@ fn a_sync_drains_and_explains_the_bubble_after_it() {
 }
 
 #[test]
+fn a_wait_that_began_after_the_launch_did_not_drain() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 3_000), 7, (4_000, 10_000));
+    // Launched in good time but for the latency, waited for at once.
+    scene.launch(2, (5_500, 8_000), 7, (11_000, 12_000));
+    scene.stream_sync(3, 7, 8_500, 14_000);
+    let found = analysis(&scene.finish());
+    let bubble = found.devices[0].bubbles[0];
+    assert_eq!((bubble.root.cause, bubble.drained_by), (Cause::LaunchBound, None));
+}
+
+#[test]
+fn a_pause_of_the_host_is_no_refill() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 3_000), 7, (4_000, 10_000));
+    scene.stream_sync(2, 7, 3_500, 13_000);
+    scene.launch(3, (14_000, 17_000), 7, (18_000, 19_000));
+    scene.launch(4, (900_000, 903_000), 7, (904_000, 905_000));
+    scene.launch(5, (904_500, 907_500), 7, (908_500, 909_000));
+    let found = analysis(&scene.finish());
+    assert_eq!(causes(&found.devices[0]), [Cause::Sync, Cause::HostBound, Cause::LaunchBound]);
+    assert_eq!(found.sync_calls[0].refill, Ns(0));
+}
+
+#[test]
 fn a_bubble_far_longer_than_the_wait_that_drained_it_is_not_the_waits() {
     let mut scene = Scene::new();
     scene.launch(1, (0, 3_000), 7, (4_000, 10_000));
@@ -439,10 +464,10 @@ fn iterations_are_found_in_the_launch_sequence() {
     }
     let trace = scene.finish();
     let found = analysis(&trace).iterations.unwrap();
-    assert_eq!(found.source, IterationSource::LaunchSequence { launches: 5 });
-    // An iteration begins after the longest pause; the slow pause before it ends the one before.
     let origin = starts[0];
-    let begun: Vec<i64> = found.intervals.iter().map(|interval| interval.start.0 + origin).collect();
+    assert_eq!(found.source, IterationSource::LaunchSequence { launches: 5 });
+    // An iteration begins with the op after the longest pause.
+    let begun: Vec<i64> = found.intervals.iter().map(|interval| interval.start.0 - 3_000 + origin).collect();
     assert_eq!(begun, starts);
     assert_eq!((found.count, found.warmup), (11, 1));
     assert_eq!(found.period.p50, Ns(31_000));

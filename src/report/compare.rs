@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::contract::{Report, Tool};
+use super::schema::ns_by;
 use super::{stats, total};
 use crate::analysis::Cause;
 use crate::trace::Ns;
@@ -168,6 +169,7 @@ pub struct PerIteration {
     /// Bubble time.
     pub bubble_ns: Ns,
     /// Bubble time by root cause. Sums to `bubble_ns`.
+    #[schemars(schema_with = "ns_by::<Cause>")]
     pub bubble_ns_by_root: BTreeMap<Cause, Ns>,
     /// Calls that return only after device work.
     pub sync_calls: f64,

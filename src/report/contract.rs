@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::schema::ns_by;
 use crate::analysis::{Cause, Confidence, FindingId, Rule, SegmentKind, Severity};
 use crate::trace::{CaptureMode, Ns, StreamKind};
 
@@ -149,8 +150,10 @@ pub struct Device {
     /// Its bubbles.
     pub bubbles: BubbleFigures,
     /// Idle time by the root cause of its bubbles. Sums to `idle_ns`.
+    #[schemars(schema_with = "ns_by::<Cause>")]
     pub idle_by_root: BTreeMap<Cause, Ns>,
     /// Idle time by where it went. Sums to `idle_ns`.
+    #[schemars(schema_with = "ns_by::<SegmentKind>")]
     pub idle_by_segment: BTreeMap<SegmentKind, Ns>,
     /// Its streams. Their gaps are not idle time of the device and must not be added up.
     pub streams: Vec<Stream>,

@@ -442,7 +442,8 @@ mod tests {
         let report = report(2);
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["schema"], "bubblescope.report/1");
-        assert!(json["iterations"].is_null() && json.as_object().unwrap().contains_key("iterations"));
+        let nothing = serde_json::to_value(Report::default()).unwrap();
+        assert!(nothing["iterations"].is_null() && nothing.as_object().unwrap().contains_key("iterations"));
         for absent in ["replay", "findings"] {
             assert!(!json.as_object().unwrap().contains_key(absent), "{absent}");
         }

@@ -23,6 +23,12 @@ impl JsonSchema for Ns {
     }
 }
 
+/// The schema of lengths of time by `K`, in which only the words of `K` are names.
+pub(super) fn ns_by<K: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let (names, ns) = (generator.subschema_for::<K>(), generator.subschema_for::<Ns>());
+    json_schema!({ "type": "object", "propertyNames": names, "additionalProperties": ns })
+}
+
 /// One schema with the name it is published under.
 pub struct Published {
     /// File name under `schemas/`.

@@ -228,9 +228,10 @@ pub(crate) fn program(seed: u64) -> Trace {
                 }
                 5 => {
                     let mut at = device_work(&mut world.random, free[lane]);
+                    let copies = world.random.chance(25);
                     for _ in 0..world.random.range(1, 5) {
                         let until = at + world.random.range(0, 6);
-                        world.op(stream, id, at, until, 1, world.random.0 % 4 == 0);
+                        world.op(stream, id, at, until, 1, copies);
                         at = until + world.random.range(0, 12) / 4;
                     }
                     free[lane] = at;

@@ -303,13 +303,15 @@ impl Oracle<'_> {
         }
         let segments = self.starved_segments(launch, (b0, b1));
         let drained_by = self.drain(&enders, after, launch, b0);
-        let refill_of = if let Some((call, ..)) = drained_by {
-            *refill = Some(call);
-            None
-        } else {
-            *refill
-        };
         let root = self.starved_root(launch, (b0, b1), drained_by, &segments);
+        let mut refill_of = None;
+        if let Some((call, ..)) = drained_by {
+            *refill = Some(call);
+        } else if root.0 == Cause::LaunchBound {
+            refill_of = *refill;
+        } else {
+            *refill = None;
+        }
         PlainBubble { drained_by, refill_of, ..bubble(root, segments) }
     }
 
@@ -455,7 +457,11 @@ impl Oracle<'_> {
                 .find(|&call| self.drain_kind(call).is_some() && self.call(call).0 <= b0 && b0 <= self.call(call).1)
         };
         let certain = |call: CallIdx| (call, self.drain_kind(call).unwrap(), Confidence::Certain);
-        if let Some(call) = open(thread) {
+        let launched = self.call(launch).0;
+        let earlier = |call: CallIdx| self.call(call).0 <= launched;
+        if let Some(call) = open(thread)
+            && earlier(call)
+        {
             return Some(certain(call));
         }
         for &op in enders {
@@ -463,6 +469,9 @@ impl Oracle<'_> {
                 && trace.op_process(op) == trace.op_process(after)
                 && self.drain_kind(call) == Some(Cause::BlockingCopy)
             {
+                if !earlier(call) {
+                    break;
+                }
                 return Some(certain(call));
             }
         }
@@ -470,7 +479,7 @@ impl Oracle<'_> {
             .map(ThreadIdx::from_index)
             .filter(|&other| other != thread && trace.threads[other.index()].process == process)
             .filter_map(open)
-            .filter(|&call| self.call(call).1 <= self.call(launch).0.max(b0))
+            .filter(|&call| self.call(call).1 <= launched)
             .collect();
         others.sort_by_key(|&call| (-self.call(call).1, call));
         others.first().map(|&call| (call, self.drain_kind(call).unwrap(), Confidence::Likely))

@@ -24,6 +24,9 @@ pub enum NoGpu {
         /// The missing call.
         symbol: &'static str,
     },
+    /// The library that was loaded is the CUDA toolkit's, which is for linking only.
+    #[error("libcuda.so is the CUDA toolkit's stub, not a driver; take its folder `stubs` out of LD_LIBRARY_PATH")]
+    DriverStub,
     /// The driver is older than the workloads need.
     #[error("the CUDA driver is for CUDA {}.{}; at least {}.{} is needed", found / 1000, found % 1000 / 10, needed / 1000, needed % 1000 / 10)]
     DriverTooOld {

@@ -208,6 +208,8 @@ fn devices(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()>
         ]);
     }
     table.without_empty_columns().write(out, style, 2)?;
+    let text = "A bubble is a stretch between two pieces of work in which the GPU has none at all, on any stream.";
+    paragraph(out, style, style.faint(), "  ", text)?;
     for device in report.devices.iter().filter(|device| device.exposed_comm_ns > Ns::ZERO) {
         let text = format!(
             "GPU {} ran nothing but collective communication for {} ({} of its span). It counts as busy, and may be \
@@ -291,7 +293,8 @@ fn iterations(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<
         warmup => format!(" after {} of warm-up", count(warmup)),
     };
     let text = format!(
-        "{}{warmup}: median {}, 95 % under {}. In the median iteration the GPU is idle for {} ({}) and the host makes {}.",
+        "{}{warmup}, each {} long (median; 95 % are under {}). In the median iteration the GPU is idle for {} ({}) and the \
+         host makes {}.",
         counted(iterations.count, "iteration", "iterations"),
         time(iterations.period_p50_ns),
         time(iterations.period_p95_ns),

@@ -87,7 +87,10 @@ pub(super) fn start() -> Result<i32, NoGpu> {
     require("cuGetErrorName")?;
     let mut version = 0;
     // SAFETY: the function is there; the pointer is to a live variable. Needs no started driver.
-    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut version) }).map_err(NoGpu::Start)?;
+    match unsafe { sys::cuDriverGetVersion(&raw mut version) } {
+        sys::CUresult::CUDA_ERROR_STUB_LIBRARY => return Err(NoGpu::DriverStub),
+        status => check("cuDriverGetVersion", status).map_err(NoGpu::Start)?,
+    }
     if version < OLDEST {
         return Err(NoGpu::DriverTooOld { found: version, needed: OLDEST });
     }

@@ -195,13 +195,14 @@ fn run(spec: &RunSpec) -> Result<Outcome, WorkloadError> {
     let solver = Solver::new(&gpu, &module, problem)?;
     let mut shape = variant.prepare(&solver, spec)?;
 
+    // On the host first, so that nothing but the reset comes between the warm-up and the measured part.
+    let expected = reference::solve(&problem, iterations);
     if warmup > 0 {
         let goal = reference::solve(&problem, warmup).goal();
         solver.reset(goal)?;
         shape.solve(&solver, goal)?;
         gpu.synchronize()?;
     }
-    let expected = reference::solve(&problem, iterations);
     let goal = expected.goal();
     solver.reset(goal)?;
     let measured = gpu.measure(|| shape.solve(&solver, goal))?;

@@ -260,9 +260,11 @@ impl<'g> DeviceControl<'g> {
         }
         // The longest that the loop may run is part of the graph, so it is the larger of the two solves'.
         let give_up = spec.get_u32(&ITERATIONS).max(spec.get_u32(&WARMUP)).saturating_mul(2);
-        let module = Module::load(solver.gpu, KEEP_GOING_PTX)
-            .map_err(|error| unsupported(format!("the driver cannot compile a kernel that steers a graph: {error}")))?;
-        let keep_going: Kernel<'_, KeepGoing> = module.kernel("keep_going")?;
+        let cannot_compile =
+            |error| unsupported(format!("the driver cannot compile a kernel that steers a graph: {error}"));
+        let module = Module::load(solver.gpu, KEEP_GOING_PTX).map_err(cannot_compile)?;
+        // A driver that loads lazily compiles only now.
+        let keep_going: Kernel<'_, KeepGoing> = module.kernel("keep_going").map_err(cannot_compile)?;
         let graph = Graph::capture_loop(solver.gpu, &stream, |again| {
             solver.launch_iteration(&stream, DevicePtr::NULL)?;
             keep_going.launch(&stream, Grid { blocks: 1, threads: 1 }, &(again, solver.state.ptr(), give_up))
