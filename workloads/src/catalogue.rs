@@ -1,7 +1,7 @@
 //! What there is to run.
 
 use crate::{Outcome, RunSpec, WorkloadError};
-use crate::{allocation, default_stream, graph_replay, pipeline, scalar_readback, timing};
+use crate::{allocation, default_stream, graph_replay, pipeline, planted, scalar_readback, timing};
 
 /// A workload: one piece of work in several variants.
 #[derive(Debug)]
@@ -90,6 +90,7 @@ pub fn catalogue() -> &'static [WorkloadInfo] {
         default_stream::INFO,
         allocation::INFO,
         timing::INFO,
+        planted::INFO,
     ];
     CATALOGUE
 }

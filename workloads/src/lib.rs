@@ -16,6 +16,7 @@ mod gpu;
 mod graph_replay;
 mod outcome;
 mod pipeline;
+mod planted;
 mod scalar_readback;
 mod spec;
 mod stir_all;

@@ -114,3 +114,25 @@ fn timing() {
     assert_eq!(calls("events"), [timed, vec!["cuStreamSynchronize"], vec!["cuEventElapsedTime"; 4]].concat());
     assert_eq!(calls("none"), repeated(&[LAUNCH, LAUNCH], 4));
 }
+
+#[test]
+fn planted() {
+    let options = |iterations| {
+        [("size", "256"), ("kernel-steps", "64"), ("hold-steps", "5"), ("host-us", "1"), ("iterations", iterations)]
+    };
+    let calls = |variant| measured("planted", variant, &options("4"));
+    assert_eq!(calls("sync"), repeated(&[LAUNCH, "cuStreamSynchronize"], 4));
+    assert_eq!(calls("blocking-copy"), repeated(&[LAUNCH, "cuMemcpyDtoH_v2"], 4));
+    assert_eq!(calls("allocation"), repeated(&["cuMemAlloc_v2", LAUNCH, "cuMemFree_v2"], 4));
+    assert_eq!(calls("module-load"), repeated(&["cuModuleLoadData", "cuModuleGetFunction", LAUNCH], 4));
+    assert_eq!(calls("launch-bound"), repeated(&[LAUNCH], 4));
+    assert_eq!(calls("host-bound"), repeated(&[LAUNCH], 4));
+    assert_eq!(calls("pageable-copy"), repeated(&["cuMemcpyHtoDAsync_v2", LAUNCH], 4));
+    // These begin with a kernel that holds the device.
+    let held = |each: &[&'static str], times| [vec![LAUNCH], repeated(each, times)].concat();
+    assert_eq!(calls("dependency"), held(&[RECORD, "cuStreamWaitEvent", LAUNCH], 4));
+    assert_eq!(calls("default-stream"), held(&[LAUNCH], 4));
+    for (iterations, launches) in [("4", 1), ("100", 1), ("201", 3), ("300", 3)] {
+        assert_eq!(measured("planted", "graph-internal", &options(iterations)), held(&[GRAPH], launches));
+    }
+}

@@ -21,6 +21,16 @@ fn small(workload: &str) -> &'static [(&'static str, &'static str)] {
     match workload {
         "scalar-readback" => &[("size", "512"), ("kernel-steps", "5"), ("iterations", "23"), ("warmup", "7")],
         "pipeline" => &[("chunks", "9"), ("chunk-size", "512"), ("kernel-steps", "5")],
+        "planted" => &[
+            ("size", "512"),
+            ("kernel-steps", "70"),
+            ("short-steps", "64"),
+            ("hold-steps", "5"),
+            ("host-us", "1"),
+            // Two whole graphs and a rest.
+            ("iterations", "209"),
+            ("warmup", "3"),
+        ],
         _ => &[("size", "512"), ("kernel-steps", "5"), ("iterations", "9"), ("warmup", "3")],
     }
 }
