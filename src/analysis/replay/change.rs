@@ -26,10 +26,16 @@ pub enum Change {
     Remove(CallSet),
     /// The calls do not wait: pure waits are not made, copies and memsets return once submitted.
     Async(CallSet),
+    /// The calls take no longer than is usual for their kind, and their launch latency neither: nothing held them up.
+    Usual(CallSet),
     /// Each run of launches to one stream, with nothing between them, is submitted as one graph.
     Graph,
-    /// Pageable asynchronous copies do not wait, as if their memory were page-locked.
+    /// Pageable asynchronous copies neither wait nor stage, as if their memory were page-locked.
     Pinned,
+    /// Streams do not wait for events of other streams.
+    NoStreamWaits,
+    /// No stream serialises with the legacy default stream.
+    NoDefaultStream,
     /// Host time between calls takes this many millionths of what it took.
     Host {
         /// 500,000 for a host twice as fast.
@@ -61,7 +67,8 @@ impl Default for TracerCost {
 pub enum ParseChangeError {
     /// The word before any `=` is not a change.
     #[error(
-        "unknown change `{0}`: expected no-sync, remove=API, async=API, graph, pinned, host=FACTOR or no-tracer[=NS]"
+        "unknown change `{0}`: expected no-sync, remove=API, async=API, usual=API, graph, pinned, no-stream-waits, \
+         no-default-stream, host=FACTOR or no-tracer[=NS]"
     )]
     Unknown(String),
     /// The change needs a value.
@@ -86,7 +93,8 @@ pub enum ParseChangeError {
 impl FromStr for Change {
     type Err = ParseChangeError;
 
-    /// Reads `no-sync`, `remove=API`, `async=API`, `graph`, `pinned`, `host=FACTOR` or `no-tracer[=NS]`.
+    /// Reads `no-sync`, `remove=API`, `async=API`, `usual=API`, `graph`, `pinned`, `no-stream-waits`,
+    /// `no-default-stream`, `host=FACTOR` or `no-tracer[=NS]`.
     fn from_str(text: &str) -> Result<Self, ParseChangeError> {
         let text = text.trim();
         let (word, value) = match text.split_once('=') {
@@ -110,7 +118,10 @@ impl FromStr for Change {
             "remove" => Ok(Self::Remove(api("remove")?)),
             "async" => Ok(Self::Async(api("async")?)),
             "graph" => bare("graph", Self::Graph),
+            "usual" => Ok(Self::Usual(api("usual")?)),
             "pinned" => bare("pinned", Self::Pinned),
+            "no-stream-waits" => bare("no-stream-waits", Self::NoStreamWaits),
+            "no-default-stream" => bare("no-default-stream", Self::NoDefaultStream),
             "host" => {
                 let value = valued("host", "0.5")?;
                 let factor = value.parse::<f64>().ok().filter(|factor| (0.0..=1_000.0).contains(factor));
@@ -147,7 +158,10 @@ impl fmt::Display for Change {
             Self::Async(CallSet::All) => f.write_str("no-sync"),
             Self::Remove(calls) => write!(f, "remove={calls}"),
             Self::Async(calls) => write!(f, "async={calls}"),
+            Self::Usual(calls) => write!(f, "usual={calls}"),
             Self::Graph => f.write_str("graph"),
+            Self::NoStreamWaits => f.write_str("no-stream-waits"),
+            Self::NoDefaultStream => f.write_str("no-default-stream"),
             Self::Pinned => f.write_str("pinned"),
             Self::Host { millionths } => write!(f, "host={}", f64::from(*millionths) / 1e6),
             Self::NoTracer(cost) if *cost == TracerCost::default() => f.write_str("no-tracer"),
@@ -166,8 +180,11 @@ mod tests {
             "no-sync",
             "remove=cudaStreamSynchronize",
             "async=cudaMemcpy",
+            "usual=cudaLaunchKernel",
             "graph",
             "pinned",
+            "no-stream-waits",
+            "no-default-stream",
             "host=0.5",
             "no-tracer",
             "no-tracer=700",

@@ -233,6 +233,10 @@ fn assumptions(changes: &[Change]) -> Vec<&'static str> {
                 "a graph is instantiated once, outside the recording, and its launch takes as long as one launch call",
             ],
             Change::Pinned => &["a copy takes as long on the device from page-locked memory as from pageable memory"],
+            Change::Usual(_) => &["what held the calls up can be avoided, and took nothing but their own time"],
+            Change::NoStreamWaits | Change::NoDefaultStream => {
+                &["the streams' work does not depend on each other, and ops keep their length when they overlap"]
+            }
             Change::Host { .. } => &["time inside API calls stays as it is"],
             Change::NoTracer(_) => &["the tracer adds the same to every call and to every launch"],
         });

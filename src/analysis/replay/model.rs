@@ -1,6 +1,6 @@
 //! The recording as the replay needs it: what each call and each op has to wait for, and by how much it follows.
 
-use crate::trace::{CallIdx, Ns, OpIdx, Trace};
+use crate::trace::{ApiKind, CallIdx, Ns, OpIdx, Trace};
 
 /// No position.
 pub(super) const NONE: u32 = u32::MAX;
@@ -52,6 +52,9 @@ impl Flags {
     pub(super) const HELD: Self = Self(4);
     /// It is a graph's.
     pub(super) const GRAPH: Self = Self(8);
+    /// It is a copy that passes through the driver's own memory or waits for itself: the call does work of its own
+    /// before it submits the copy.
+    pub(super) const STAGED: Self = Self(16);
 
     pub(super) const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
@@ -114,6 +117,16 @@ pub(super) struct Dependency {
     pub(super) offset: Ns,
     /// Of all that the block had to wait for, this ended last.
     pub(super) binds: bool,
+    pub(super) kind: DependencyKind,
+}
+
+/// What made a block depend on another stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DependencyKind {
+    /// A wait for an event.
+    Event,
+    /// The legacy default stream and the streams that serialise with it.
+    DefaultStream,
 }
 
 /// A moment of an op that is kept because something waits for it.
@@ -156,6 +169,8 @@ pub(super) struct Model {
     pub(super) transition: Ns,
     /// How long a call takes that submits a copy and does not wait.
     pub(super) submit: Ns,
+    /// How long a call takes that launches a kernel.
+    pub(super) launch: Ns,
     /// How long a call takes that launches a graph, if there was any.
     pub(super) graph_call: Option<Ns>,
     /// From a node's end to the next node's start inside a graph.
@@ -167,6 +182,15 @@ impl Model {
     pub(super) fn works_of(&self, step: usize) -> std::ops::Range<usize> {
         let from = if step == 0 { 0 } else { self.steps[step - 1].works_end as usize };
         from..self.steps[step].works_end as usize
+    }
+
+    /// How long a call takes that does what this step's does and is not held up.
+    pub(super) fn usual_length(&self, step: &Step, kind: ApiKind) -> Ns {
+        match kind {
+            ApiKind::GraphLaunch => self.graph_call.unwrap_or(step.length),
+            ApiKind::Launch => self.launch,
+            _ => self.submit,
+        }
     }
 
     /// The groups of a stream.
@@ -186,10 +210,17 @@ impl Step {
         let common = usual.latency[usize::from(self.flags.has(Flags::GRAPH))];
         match typical {
             true if self.flags.has(Flags::EMPTY) => self.latency,
+            // What a call does before it submits is the host's time, which a replay keeps as it was.
+            true if self.flags.has(Flags::STAGED) && !self.flags.has(Flags::QUEUED) => self.latency,
             true => common,
             false if self.flags.has(Flags::HELD) => self.latency.min(common),
             false => self.latency,
         }
+    }
+
+    /// The same when the call is not held up by anything of its own: no longer than usual.
+    pub(super) fn usual_latency(&self, latency: Ns, usual: &Usual) -> Ns {
+        latency.min(usual.latency[usize::from(self.flags.has(Flags::GRAPH))])
     }
 
     /// The gap to something that the block has to wait for, as the replay takes it: recorded where that held the

@@ -1,12 +1,11 @@
 //! One walk over the model that replays up to `K` plans side by side.
 
 use super::change::TracerCost;
-use super::model::{Model, NONE, Step};
+use super::model::{DependencyKind, Model, NONE, Step};
 use crate::trace::Ns;
 
 /// What happens to a step in a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
 pub(super) enum Action {
     /// As recorded.
     #[default]
@@ -15,6 +14,8 @@ pub(super) enum Action {
     Remove,
     /// The call is made and does not wait.
     NoWait,
+    /// The call is made and takes no longer than such a call usually does: this long.
+    Usual(Ns),
     /// The call launches a graph that begins with its op.
     GraphHead,
     /// The call is not made, nor is the host code before it; its op is a node of the graph before it.
@@ -28,11 +29,21 @@ pub(super) struct Plan {
     pub(super) actions: Vec<Action>,
     pub(super) host_millionths: u32,
     pub(super) tracer: Option<TracerCost>,
+    /// Streams do not wait for events.
+    pub(super) no_events: bool,
+    /// No stream serialises with the legacy default stream.
+    pub(super) no_default_stream: bool,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { actions: Vec::new(), host_millionths: MILLION, tracer: None }
+        Self {
+            actions: Vec::new(),
+            host_millionths: MILLION,
+            tracer: None,
+            no_events: false,
+            no_default_stream: false,
+        }
     }
 }
 
@@ -115,9 +126,12 @@ pub(super) fn run<const K: usize>(
             let latency = step.latency(usual, typical);
             let mut base: [Ns; K] = std::array::from_fn(|k| match actions[k] {
                 Action::GraphInside => Ns::MIN,
+                Action::NoWait | Action::Usual(_) => {
+                    start[k].saturating_add(plans[k].latency(step.usual_latency(latency, usual)))
+                }
                 _ => start[k].saturating_add(plans[k].latency(latency)),
             });
-            block.hold(&mut base, &actions, typical, &lanes);
+            block.hold(&mut base, &plans, &actions, typical, &lanes);
             for at in works {
                 let work = &model.works[at];
                 let stream = work.stream as usize;
@@ -163,8 +177,11 @@ pub(super) fn run<const K: usize>(
                 Action::Remove | Action::GraphInside => start[k],
                 Action::NoWait => start[k].saturating_add(plans[k].length(model.submit)),
                 Action::GraphHead => start[k].saturating_add(plans[k].length(model.graph_call.unwrap_or(step.length))),
+                Action::Usual(usual) if step.wait == NONE => {
+                    start[k].saturating_add(plans[k].length(step.length.min(usual)))
+                }
                 Action::Keep if step.wait == NONE => start[k].saturating_add(plans[k].length(step.length)),
-                Action::Keep => {
+                Action::Keep | Action::Usual(_) => {
                     let done = start[k].max(lanes[step.wait as usize][k]);
                     start[k].max(done.saturating_add(plans[k].length(step.length)))
                 }
@@ -198,7 +215,7 @@ fn call_start<const K: usize>(
         let gap = match actions[k] {
             Action::GraphInside => Ns::ZERO,
             Action::Remove => step.gap.saturating_sub(model.transition).max_zero().min(step.gap),
-            Action::Keep | Action::NoWait | Action::GraphHead => step.gap,
+            Action::Keep | Action::NoWait | Action::Usual(_) | Action::GraphHead => step.gap,
         };
         let start = before[k].saturating_add(plans[k].host(gap));
         if step.thread as usize == thread && !older { start } else { own.map_or(start, |own| start.max(own[k])) }
@@ -216,7 +233,14 @@ struct Block<'a> {
 impl Block<'_> {
     /// Moves the block's start behind everything it has to wait for.
     #[inline]
-    fn hold<const K: usize>(&self, base: &mut [Ns; K], actions: &[Action; K], typical: bool, lanes: &[[Ns; K]]) {
+    fn hold<const K: usize>(
+        &self,
+        base: &mut [Ns; K],
+        plans: &[&Plan; K],
+        actions: &[Action; K],
+        typical: bool,
+        lanes: &[[Ns; K]],
+    ) {
         let usual = &self.model.usual[self.step.device as usize];
         for work in &self.model.works[self.works.clone()] {
             if work.gap == Ns::MIN && !actions.contains(&Action::GraphInside) {
@@ -240,8 +264,14 @@ impl Block<'_> {
         for dependency in &self.model.dependencies[self.dependencies.clone()] {
             let gap = self.step.gap_after(dependency.gap, dependency.binds, usual, typical);
             let gap = gap.saturating_sub(dependency.offset);
-            for (base, &lane) in base.iter_mut().zip(&lanes[dependency.lane as usize]) {
-                *base = (*base).max(lane.saturating_add(gap));
+            for ((base, &lane), plan) in base.iter_mut().zip(&lanes[dependency.lane as usize]).zip(plans) {
+                let ignored = match dependency.kind {
+                    DependencyKind::Event => plan.no_events,
+                    DependencyKind::DefaultStream => plan.no_default_stream,
+                };
+                if !ignored {
+                    *base = (*base).max(lane.saturating_add(gap));
+                }
             }
         }
     }

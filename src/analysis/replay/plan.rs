@@ -1,11 +1,11 @@
 //! Works changes out for each step.
 
 use super::change::{CallSet, Change};
-use super::model::{Model, NONE};
+use super::model::{Flags, Model, NONE, Step};
 use super::pass::{Action, Plan};
 use super::runs;
 use crate::analysis::waits::{WaitCause, Waits};
-use crate::trace::{CallIdx, Trace, base_name};
+use crate::trace::{ApiKind, CallIdx, Trace, base_name};
 
 /// The plan that makes all of `changes`.
 pub(super) fn plan(trace: &Trace, waits: &Waits, model: &Model, step_of_call: &[u32], changes: &[Change]) -> Plan {
@@ -14,9 +14,16 @@ pub(super) fn plan(trace: &Trace, waits: &Waits, model: &Model, step_of_call: &[
     for change in changes {
         match change {
             Change::Remove(calls) => planner.each(calls, |_, _| Some(Action::Remove)),
-            Change::Async(calls) => planner.each(calls, |_, cause| cause.map(without_wait)),
-            Change::Pinned => planner
-                .each(&CallSet::All, |_, cause| (cause == Some(WaitCause::PageableCopy)).then_some(Action::NoWait)),
+            Change::Async(calls) => planner.each(calls, |step, cause| {
+                cause.map(without_wait).or_else(|| step.flags.has(Flags::STAGED).then_some(Action::NoWait))
+            }),
+            Change::Usual(calls) => planner.each(calls, |step, _| {
+                let kind = trace.calls.kind[step.call()?.index()];
+                Some(Action::Usual(model.usual_length(step, kind)))
+            }),
+            Change::Pinned => planner.pin_copies(),
+            Change::NoStreamWaits => plan.no_events = true,
+            Change::NoDefaultStream => plan.no_default_stream = true,
             Change::Host { millionths } => plan.host_millionths = *millionths,
             Change::NoTracer(cost) => plan.tracer = Some(*cost),
             Change::Graph => {}
@@ -57,13 +64,25 @@ impl Planner<'_> {
         self.actions.resize(self.model.steps.len(), Action::Keep);
     }
 
+    /// Lets no asynchronous copy wait or stage pageable memory.
+    fn pin_copies(&mut self) {
+        self.make_room();
+        for (step, action) in self.model.steps.iter().zip(&mut self.actions) {
+            let kind = step.call().map(|call| self.trace.calls.kind[call.index()]);
+            if step.flags.has(Flags::STAGED) && kind == Some(ApiKind::CopyAsync) {
+                *action = Action::NoWait;
+            }
+        }
+    }
+
     /// Sets the action of every call of a set.
-    fn each(&mut self, calls: &CallSet, action: impl Fn(CallIdx, Option<WaitCause>) -> Option<Action>) {
+    fn each(&mut self, calls: &CallSet, action: impl Fn(&Step, Option<WaitCause>) -> Option<Action>) {
         self.make_room();
         let cause = |call| self.waits.of(call).map(|wait| wait.cause);
         let mut set = |call: CallIdx, cause| {
             let step = self.step_of_call.get(call.index()).copied().unwrap_or(NONE);
-            if let (true, Some(action)) = (step != NONE, action(call, cause)) {
+            let Some(row) = self.model.steps.get(step as usize) else { return };
+            if let Some(action) = action(row, cause) {
                 self.actions[step as usize] = action;
             }
         };

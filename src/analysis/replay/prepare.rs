@@ -6,13 +6,14 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::model::{
-    Before, DEFAULT_GAP, DEFAULT_LATENCY, Dependency, Flags, GAP_TOLERANCE, Mark, Model, NONE, QUEUED_MARGIN, Step,
+    Before, DEFAULT_GAP, DEFAULT_LATENCY, Dependency, DependencyKind, Flags, GAP_TOLERANCE, Mark, Model, NONE, QUEUED_MARGIN, Step,
     Usual, Work, low_median, quantile, usual_node_gap,
 };
 use crate::analysis::waits::lanes::last_submitted_before;
 use crate::analysis::waits::{Awaited, CLOCK_SLACK, Target, Wait, WaitCause, Waits};
 use crate::trace::{
-    ApiKind, CallIdx, CorrelationId, Interval, Ns, OpIdx, ProcessIdx, StreamIdx, StreamKind, ThreadIdx, Trace,
+    ApiKind, CallIdx, CorrelationId, Detail, Interval, MemoryKind, Ns, OpIdx, ProcessIdx, StreamIdx, StreamKind,
+    ThreadIdx, Trace,
 };
 
 /// A thread that called this recently goes on by itself; after a longer silence it was another thread that let it.
@@ -408,6 +409,9 @@ impl<'a> Maker<'a> {
         if block.len() > 1 || first_op.is_some_and(|op| trace.ops.graph[op].is_some()) {
             step.flags.set(Flags::GRAPH);
         }
+        if first_op.is_some_and(|op| is_staged(trace, OpIdx::from_index(op), wait)) {
+            step.flags.set(Flags::STAGED);
+        }
         // What was over last among all that the block had to wait for: its end as seen from the block's start.
         let mut latest = Ns::MIN;
         for op in &block {
@@ -449,7 +453,9 @@ impl<'a> Maker<'a> {
         let graph = usize::from(step.flags.has(Flags::GRAPH));
         if latest <= call.start {
             step.flags.set(Flags::EMPTY);
-            self.latencies[step.device as usize][graph].push(step.latency);
+            if !step.flags.has(Flags::STAGED) {
+                self.latencies[step.device as usize][graph].push(step.latency);
+            }
         } else if submitted.saturating_add(QUEUED_MARGIN) <= latest {
             step.flags.set(Flags::QUEUED);
         }
@@ -472,10 +478,10 @@ impl<'a> Maker<'a> {
     /// legacy default stream. What had not ended when the op started was not waited for.
     fn add_dependencies(&mut self, op: &BlockOp, offset: Ns, step: u32) {
         let trace = self.trace;
-        let add = |model: &mut Model, lane: u32, end: Ns| {
+        let add = |model: &mut Model, lane: u32, end: Ns, kind: DependencyKind| {
             if end != Ns::MIN && end <= op.start.saturating_add(CLOCK_SLACK) {
                 let gap = op.start.saturating_sub(end);
-                model.dependencies.push(Dependency { step, lane, gap, offset, binds: false });
+                model.dependencies.push(Dependency { step, lane, gap, offset, binds: false, kind });
             }
         };
         if op.op != NONE {
@@ -489,7 +495,7 @@ impl<'a> Maker<'a> {
                     && let Some(lane) =
                         mark(&mut self.model, &mut self.marks, &mut self.lanes, &self.work_of_op, awaited, false)
                 {
-                    add(&mut self.model, lane, trace.ops.end[awaited.index()]);
+                    add(&mut self.model, lane, trace.ops.end[awaited.index()], DependencyKind::Event);
                 }
             }
         }
@@ -501,7 +507,7 @@ impl<'a> Maker<'a> {
             StreamKind::NonBlocking | StreamKind::Unknown => NONE,
         };
         if lane != NONE {
-            add(&mut self.model, lane, self.lanes[lane as usize]);
+            add(&mut self.model, lane, self.lanes[lane as usize], DependencyKind::DefaultStream);
         }
     }
 
@@ -564,7 +570,7 @@ impl<'a> Maker<'a> {
 
     fn sample_length(&mut self, call: CallIdx, step: &Step) {
         match self.trace.calls.kind[call.index()] {
-            ApiKind::CopyAsync => self.submits.push(step.length),
+            ApiKind::CopyAsync if !step.flags.has(Flags::STAGED) => self.submits.push(step.length),
             ApiKind::Launch => self.launches.push(step.length),
             ApiKind::GraphLaunch => self.graph_calls.push(step.length),
             _ => {}
@@ -585,12 +591,20 @@ impl<'a> Maker<'a> {
             .collect();
         model.transition = quantile(&mut self.call_gaps, 1, 10).unwrap_or(Ns::ZERO).max_zero();
         let launch = low_median(&mut self.launches);
-        model.submit = low_median(&mut self.submits).or(launch).unwrap_or(DEFAULT_LATENCY);
+        model.launch = launch.unwrap_or(DEFAULT_LATENCY);
+        model.submit = low_median(&mut self.submits).unwrap_or(model.launch);
         model.graph_call = low_median(&mut self.graph_calls);
         model.node_gap = usual_node_gap(self.trace);
         mark_held(&mut model);
         model
     }
+}
+
+/// Whether a call's first op is a copy that the call did work for before it submitted it: pageable memory is staged, a
+/// copy that waits for itself takes a way of its own through the driver.
+fn is_staged(trace: &Trace, op: OpIdx, wait: Option<Wait>) -> bool {
+    let waits = wait.is_some_and(|wait| matches!(wait.cause, WaitCause::BlockingCopy | WaitCause::PageableCopy));
+    waits || matches!(trace.op_detail(op), Detail::Copy { from, to, .. } if [from, to].contains(&MemoryKind::Pageable))
 }
 
 /// Gives an op's moment a lane of its own, once.
