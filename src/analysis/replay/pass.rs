@@ -37,13 +37,7 @@ pub(super) struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self {
-            actions: Vec::new(),
-            host_millionths: MILLION,
-            tracer: None,
-            no_events: false,
-            no_default_stream: false,
-        }
+        Self { actions: Vec::new(), host_millionths: MILLION, tracer: None, no_events: false, no_default_stream: false }
     }
 }
 

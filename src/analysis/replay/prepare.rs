@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::model::{
-    Before, DEFAULT_GAP, DEFAULT_LATENCY, Dependency, DependencyKind, Flags, GAP_TOLERANCE, Mark, Model, NONE, QUEUED_MARGIN, Step,
-    Usual, Work, low_median, quantile, usual_node_gap,
+    Before, DEFAULT_GAP, DEFAULT_LATENCY, Dependency, DependencyKind, Flags, GAP_TOLERANCE, Mark, Model, NONE,
+    QUEUED_MARGIN, Step, Usual, Work, low_median, quantile, usual_node_gap,
 };
 use crate::analysis::waits::lanes::last_submitted_before;
 use crate::analysis::waits::{Awaited, CLOCK_SLACK, Target, Wait, WaitCause, Waits};
