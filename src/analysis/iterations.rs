@@ -44,7 +44,7 @@ pub(super) fn iterations(
     let process = trace.streams[busiest.stream.index()].process;
     let steps = steps(trace, window, process, host);
     let (source, repetitions) =
-        counted_ranges(trace, window, process, &steps).or_else(|| repeating_launches(&steps))?;
+        counted_ranges(trace, window, process, &steps).or_else(|| repeating_launches(trace, &steps))?;
     let (intervals, blocking) = lay_out(trace, host, &steps, &repetitions);
     if intervals.len() < MIN_ITERATIONS {
         return None;
@@ -105,8 +105,8 @@ fn counted_ranges(
         }
     }
     let within = |range: &Interval| {
-        let from = steps.partition_point(|step| step.interval.start < range.start);
-        from..steps.partition_point(|step| step.interval.start < range.end).max(from)
+        let from = steps.partition_point(|step| trace.calls.start[step.call.index()] < range.start);
+        from..steps.partition_point(|step| trace.calls.start[step.call.index()] < range.end).max(from)
     };
     let covered = |ranges: &[Interval]| ranges.iter().map(|range| within(range).len()).sum::<usize>();
     let (_, (thread, stem)) = groups
@@ -128,14 +128,13 @@ fn counted_ranges(
 
 /// One launching or blocking call and what it did, as a number that equal steps share.
 struct Step {
-    interval: Interval,
     call: CallIdx,
-    what: u64,
+    what: u32,
 }
 
-fn hash(parts: impl IntoIterator<Item = u64>) -> u64 {
+fn hash(parts: impl IntoIterator<Item = u32>) -> u64 {
     let mut hasher = FxHasher::default();
-    parts.into_iter().for_each(|part| hasher.write_u64(part));
+    parts.into_iter().for_each(|part| hasher.write_u32(part));
     hasher.finish()
 }
 
@@ -144,25 +143,25 @@ fn steps(trace: &Trace, window: Interval, process: ProcessIdx, host: &Host) -> V
     let mut steps = Vec::new();
     for thread in trace.threads.iter().filter(|thread| thread.process == process) {
         for call in thread.calls.clone().map(CallIdx) {
-            let interval = trace.calls.interval(call);
             let kind = trace.calls.kind[call.index()];
             let ops = trace.call_ops(call);
             let blocks = host.classes.drain(call).is_some() && !kind.queries();
-            if window.contains(interval.start) && (!ops.is_empty() || blocks) {
-                let op_name = ops.first().map_or(u64::MAX, |op| u64::from(trace.ops.name[op.index()].0));
-                steps.push(Step { interval, call, what: hash([kind as u64, op_name]) });
+            if window.contains(trace.calls.start[call.index()]) && (!ops.is_empty() || blocks) {
+                let op_name = ops.first().map_or(u32::MAX, |op| trace.ops.name[op.index()].0);
+                steps.push(Step { call, what: hash([kind as u32, op_name]) as u32 });
             }
         }
     }
-    steps.sort_by_key(|step| (step.interval.start, step.call));
+    // Stable: the threads' calls are sorted runs already.
+    steps.sort_by_key(|step| (trace.calls.start[step.call.index()], step.call));
     steps
 }
 
 /// The repetitions of the launch sequence.
-fn repeating_launches(steps: &[Step]) -> Option<(IterationSource, Vec<Repetition>)> {
-    let what: Vec<u64> = steps.iter().map(|step| step.what).collect();
+fn repeating_launches(trace: &Trace, steps: &[Step]) -> Option<(IterationSource, Vec<Repetition>)> {
+    let what: Vec<u32> = steps.iter().map(|step| step.what).collect();
     let period = period(&what)?;
-    let starts = repetitions(steps, &what, period);
+    let starts = repetitions(trace, steps, &what, period);
     if starts.len() < MIN_ITERATIONS || starts.len() * period * 100 < what.len() * MIN_COVERAGE {
         return None;
     }
@@ -178,7 +177,7 @@ fn repeating_launches(steps: &[Step]) -> Option<(IterationSource, Vec<Repetition
 /// Within an iteration parts may repeat too, such as layers; they differ at the iteration's edges. So the period is the
 /// shortest among those after which nearly everything repeats. Candidates are the distances at which short runs of
 /// steps return.
-fn period(what: &[u64]) -> Option<usize> {
+fn period(what: &[u32]) -> Option<usize> {
     let sample = &what[what.len().saturating_sub(SAMPLE)..];
     let mut votes: FxHashMap<usize, usize> = FxHashMap::default();
     for run in [1, 4, 16] {
@@ -212,7 +211,7 @@ fn period(what: &[u64]) -> Option<usize> {
 }
 
 /// Where the repetitions begin: each at the step before which the host usually pauses longest.
-fn repetitions(steps: &[Step], what: &[u64], period: usize) -> Vec<usize> {
+fn repetitions(trace: &Trace, steps: &[Step], what: &[u32], period: usize) -> Vec<usize> {
     // The longest run in which every step equals the one a period ahead.
     let (mut longest, mut from) = (0..0, 0);
     for at in period..=what.len() {
@@ -229,23 +228,23 @@ fn repetitions(steps: &[Step], what: &[u64], period: usize) -> Vec<usize> {
     }
     let mut pauses = vec![0i64; period];
     for at in longest.clone().skip(1).take(period * 1_000) {
-        let pause = (steps[at].interval.start - steps[at - 1].interval.end).max_zero();
+        let pause = trace.calls.start[steps[at].call.index()] - trace.calls.end[steps[at - 1].call.index()];
         let pauses = &mut pauses[(at - longest.start) % period];
-        *pauses = pauses.saturating_add(pause.0);
+        *pauses = pauses.saturating_add(pause.max_zero().0);
     }
     let phase = (0..period).max_by_key(|&phase| (pauses[phase], Reverse(phase))).unwrap_or(0);
     let model = &what[longest.start + phase..longest.start + phase + period];
     // Compare hashes of whole repetitions, which roll along the sequence.
     let base = 0x1000_0000_01b3_u64;
     let power = (0..period).fold(1u64, |power, _| power.wrapping_mul(base));
-    let roll = |hash: u64, step: u64| hash.wrapping_mul(base).wrapping_add(step | 1);
-    let wanted = model.iter().fold(0, |hash, &step| roll(hash, step));
+    let roll = |hash: u64, step: u32| hash.wrapping_mul(base).wrapping_add(u64::from(step));
+    let wanted = model.iter().fold(0u64, |hash, &step| roll(hash, step));
     let mut starts: Vec<usize> = Vec::new();
     let mut rolling = 0u64;
     for at in 0..what.len() {
         rolling = roll(rolling, what[at]);
         if at >= period {
-            rolling = rolling.wrapping_sub(power.wrapping_mul(what[at - period] | 1));
+            rolling = rolling.wrapping_sub(power.wrapping_mul(u64::from(what[at - period])));
         }
         let from = (at + 1).wrapping_sub(period);
         let free = starts.last().is_none_or(|&last| from >= last + period);

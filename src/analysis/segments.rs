@@ -60,7 +60,7 @@ impl Explainer<'_> {
             return Readiness::SameGraph;
         }
         let call = self.trace.calls.interval(launch);
-        if call.end <= gap.interval.start && call.start + self.latency <= gap.interval.start {
+        if call.end <= gap.interval.start && gap.interval.start - call.start >= self.latency {
             Readiness::Enqueued(self.hold(gap))
         } else {
             Readiness::Starved { launch }
@@ -82,7 +82,7 @@ impl Explainer<'_> {
         if begun > 0 && functions[begun - 1].1 > gap.interval.start {
             return Hold::HostFunction;
         }
-        if free <= gap.interval.start - self.latency { Hold::OtherStream } else { Hold::Queue }
+        if gap.interval.start - free >= self.latency { Hold::OtherStream } else { Hold::Queue }
     }
 
     /// A wait of the op's stream between its predecessor's launch and its own. One whose work was over before the op
@@ -100,7 +100,7 @@ impl Explainer<'_> {
             match wait.awaited {
                 Awaited::Op(op) => {
                     let end = ops.end[op.index()];
-                    if end >= free && end + self.latency > gap.interval.start && end <= gap.interval.end {
+                    if end >= free && gap.interval.start - end < self.latency && end <= gap.interval.end {
                         return Some(Hold::Wait { call: wait.call, resolved: true });
                     }
                 }

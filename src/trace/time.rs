@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 /// Nanoseconds: a moment as an offset from the trace's start, or a length of time.
 ///
+/// Arithmetic holds at the ends of the range (some 292 years) instead of wrapping or panicking, so that damaged times in
+/// a file can make figures meaningless but nothing worse.
+///
 /// The absolute epoch of a trace's start is kept once, in [`Meta::epoch_ns`](crate::trace::Meta::epoch_ns).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -64,7 +67,7 @@ impl Add for Ns {
     type Output = Self;
     #[inline]
     fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
+        self.saturating_add(other)
     }
 }
 
@@ -72,34 +75,34 @@ impl Sub for Ns {
     type Output = Self;
     #[inline]
     fn sub(self, other: Self) -> Self {
-        Self(self.0 - other.0)
+        self.saturating_sub(other)
     }
 }
 
 impl Neg for Ns {
     type Output = Self;
     fn neg(self) -> Self {
-        Self(-self.0)
+        Self(self.0.saturating_neg())
     }
 }
 
 impl AddAssign for Ns {
     #[inline]
     fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 
 impl SubAssign for Ns {
     #[inline]
     fn sub_assign(&mut self, other: Self) {
-        self.0 -= other.0;
+        *self = *self - other;
     }
 }
 
 impl Sum for Ns {
     fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
-        Self(iter.map(|ns| ns.0).sum())
+        iter.fold(Self::ZERO, Self::add)
     }
 }
 

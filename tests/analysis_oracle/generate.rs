@@ -72,10 +72,12 @@ struct World {
     threads: Vec<Vec<ThreadIdx>>,
     streams: Vec<Vec<(StreamIdx, ContextIdx)>>,
     correlation: u64,
+    /// Nanoseconds a tick.
+    tick: i64,
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, tick: i64) -> Self {
         let mut random = Random::new(seed);
         let mut builder = TraceBuilder::new();
         let (mut processes, mut threads, mut streams) = (Vec::new(), Vec::new(), Vec::new());
@@ -94,7 +96,7 @@ impl World {
             }
             streams.push(lanes);
         }
-        Self { random, builder, processes, threads, streams, correlation: 0 }
+        Self { random, builder, processes, threads, streams, correlation: 0, tick }
     }
 
     fn fresh(&mut self) -> u64 {
@@ -106,6 +108,7 @@ impl World {
         let name = self.builder.name(name);
         let result = if self.random.chance(10) { 600 } else { 0 };
         let correlation = CorrelationId(correlation);
+        let (start, end) = (start * self.tick, end * self.tick);
         self.builder.push_call(CallInput { start, end, thread, name, correlation, result });
     }
 
@@ -120,8 +123,8 @@ impl World {
         let name = self.builder.name(name);
         self.builder.push_op(OpInput {
             // Times of 0 mean "not collected", so the first tick is 1.
-            start: start + 1,
-            end: end + 1,
+            start: (start + 1) * self.tick,
+            end: (end + 1) * self.tick,
             stream,
             kind,
             name,
@@ -142,6 +145,7 @@ impl World {
                 let thread = self.random.pick(&self.threads[process]);
                 let name = self.random.pick(&RANGES);
                 let name = self.builder.name(name);
+                let (start, end) = (start * self.tick, end * self.tick);
                 self.builder.push_range(start, end, thread, name, RangeKind::Nvtx);
             }
             for _ in 0..self.random.range(0, 3) {
@@ -150,12 +154,14 @@ impl World {
                 let thread = self.random.chance(60).then(|| self.random.pick(&self.threads[process]));
                 let kind = self.random.pick(&OVERHEADS);
                 let none = CorrelationId::NONE;
+                let (start, end) = (start * self.tick, end * self.tick);
                 self.builder.push_overhead(start, end, kind, self.processes[process], thread, none);
             }
             for _ in 0..self.random.range(0, 2) {
                 let start = self.random.range(0, length);
                 let end = start + self.random.range(0, 20);
                 let (stream, _) = self.random.pick(&self.streams[process]);
+                let (start, end) = (start * self.tick, end * self.tick);
                 self.builder.push_host_function(start, end, stream, CorrelationId::NONE, GraphId::NONE);
             }
         }
@@ -164,7 +170,12 @@ impl World {
 
 /// Records that have nothing to do with each other, but for their correlation ids.
 pub(crate) fn chaos(seed: u64) -> Trace {
-    let mut world = World::new(seed);
+    chaos_of(seed, 1)
+}
+
+/// The same, with so many nanoseconds to a tick.
+pub(crate) fn chaos_of(seed: u64, tick: i64) -> Trace {
+    let mut world = World::new(seed, tick);
     let length = world.random.range(20, 200);
     for process in 0..world.processes.len() {
         let mut ids = vec![0];
@@ -192,7 +203,7 @@ pub(crate) fn chaos(seed: u64) -> Trace {
 
 /// A program of sorts: threads that launch, wait, copy, allocate and compute, devices that follow.
 pub(crate) fn program(seed: u64) -> Trace {
-    let mut world = World::new(seed);
+    let mut world = World::new(seed, 1);
     let mut longest = 1;
     for process in 0..world.processes.len() {
         let mut clock = world.random.range(0, 20);

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bubblescope::analysis::waits::Waits;
 use bubblescope::analysis::{Analysis, Cause, Constants, DeviceAnalysis, Options, Rule, SegmentKind, analyze};
 use bubblescope::trace::{Interval, Ns, Trace};
-use generate::{Random, chaos, program};
+use generate::{Random, chaos, chaos_of, program};
 use plain::{Oracle, Plain, PlainBubble, PlainDevice, PlainRow};
 
 /// The constants of the rules at the scale of the generated timelines.
@@ -178,5 +178,15 @@ fn windows() {
         let start = random.range(-5, trace.end.0 + 5);
         let window = Interval::new(Ns(start), Ns(start + random.range(0, trace.end.0 + 5)));
         compare(&format!("window {window:?} of {seed}"), &trace, Some(window));
+    }
+}
+
+#[test]
+fn centuries_do_no_harm() {
+    for seed in 0..300 {
+        let trace = chaos_of(seed, i64::MAX / 500);
+        for device in &analyze(&trace, &Options::default()).devices {
+            assert_eq!(device.partition.span(), device.span.len());
+        }
     }
 }
