@@ -24,7 +24,7 @@ fn main() {
     let (bytes, events) = (FILE.len(), TRACE.event_count());
     println!("{events} events in {bytes} bytes: {:.2} bytes per event", bytes as f64 / events as f64);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("reading uses {cores} cores; every event: {} ops, {} calls", TRACE.ops.len(), TRACE.calls.len());
+    println!("{} ops, {} calls; read on {cores} cores", TRACE.ops.len(), TRACE.calls.len());
     divan::main();
 }
 
