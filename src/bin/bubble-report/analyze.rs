@@ -1,12 +1,14 @@
 //! `analyze`: one trace, one report.
 
 use anyhow::anyhow;
-use bubblescope::analysis::{self, Analysis};
+use bubblescope::analysis::replay::{Change, Replay};
+use bubblescope::analysis::waits::Waits;
+use bubblescope::analysis::{self, Analysis, windows};
 use bubblescope::open::open;
 use bubblescope::report::{self, Report};
 use bubblescope::trace::{Interval, Trace};
 
-use crate::args::AnalyzeArgs;
+use crate::args::{AnalyzeArgs, WindowArgs};
 use crate::exit::{Failure, Outcome};
 use crate::output;
 
@@ -14,10 +16,35 @@ use crate::output;
 pub(crate) fn analyze(args: &AnalyzeArgs) -> Outcome {
     let path = args.trace.display().to_string();
     let trace = open(&args.trace).map_err(anyhow::Error::from)?;
-    let window = if args.whole { Window::Whole } else { Window::Measured };
-    let report = report_on(&trace, &path, window, args.top)?;
+    let window = chosen(&trace, &args.window)?;
+    let mut report = report_on(&trace, &path, window, args.top)?;
+    if !args.changes.is_empty() {
+        report.replay = Some(replayed(&trace, window, &args.changes));
+    }
     output::report(&report, args.format.format)?;
     Ok(())
+}
+
+/// The part of a trace that the command line asks for.
+pub(crate) fn chosen(trace: &Trace, args: &WindowArgs) -> anyhow::Result<Window> {
+    Ok(if let Some(name) = &args.nvtx {
+        Window::Part(windows::of_range(trace, name)?)
+    } else if let Some(index) = args.iteration {
+        let whole = analysis_of(trace, Window::Measured);
+        Window::Part(windows::of_iteration(whole.iterations.as_ref(), index)?)
+    } else if args.from.is_some() || args.to.is_some() {
+        Window::Part(windows::between(trace, args.from, args.to)?)
+    } else if args.whole {
+        Window::Whole
+    } else {
+        Window::Measured
+    })
+}
+
+/// What the replay says about some changes.
+fn replayed(trace: &Trace, window: Window, changes: &[Change]) -> report::contract::Replay {
+    let waits = Waits::new(trace);
+    report::contract::Replay::of(&Replay::new(trace, &waits, window.part(trace)), changes)
 }
 
 /// Which part of a trace to look at.
@@ -31,14 +58,20 @@ pub(crate) enum Window {
     Part(Interval),
 }
 
+impl Window {
+    /// Its bounds; `None` for everything.
+    fn part(self, trace: &Trace) -> Option<Interval> {
+        match self {
+            Self::Measured => trace.meta.workload.as_ref().and_then(|run| run.measured),
+            Self::Whole => None,
+            Self::Part(part) => Some(part),
+        }
+    }
+}
+
 /// Analyses a part of a trace.
 pub(crate) fn analysis_of(trace: &Trace, window: Window) -> Analysis {
-    let part = match window {
-        Window::Measured => trace.meta.workload.as_ref().and_then(|run| run.measured),
-        Window::Whole => None,
-        Window::Part(part) => Some(part),
-    };
-    analysis::analyze(trace, &analysis::Options { window: part, ..Default::default() })
+    analysis::analyze(trace, &analysis::Options { window: window.part(trace), ..Default::default() })
 }
 
 /// The report on a part of a trace.

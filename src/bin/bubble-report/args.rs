@@ -3,6 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use bubblescope::analysis::FindingId;
+use bubblescope::analysis::replay::Change;
+use bubblescope::report::{Amount, Share, parse_time};
+use bubblescope::trace::Ns;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Finds the time a GPU stands idle because of its host, and the host call that caused it.
@@ -30,6 +34,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Analyse a trace: where the device stood idle, and why
     Analyze(AnalyzeArgs),
+    /// The CI gate: exit 1 when a trace breaks a limit or its idle time cannot be relied on
+    Check(CheckArgs),
     /// Write a trace file from a spool, whole or cut
     Convert(ConvertArgs),
     /// Tell what is found: driver, GPUs, libcupti, versions, conflicts
@@ -132,9 +138,53 @@ pub(crate) struct AnalyzeArgs {
     /// How many of the longest bubbles to show
     #[arg(long, default_value_t = 10)]
     pub(crate) top: usize,
-    /// Look at the whole trace, set-up and warm-up too, where the default is its measured part
-    #[arg(long)]
+    #[command(flatten)]
+    pub(crate) window: WindowArgs,
+    /// Replay the recording with a change: no-sync, remove=API, async=API, graph, pinned, host=FACTOR, no-tracer[=NS];
+    /// may be given several times, which also replays all of them together
+    #[arg(long = "what-if", value_name = "CHANGE")]
+    pub(crate) changes: Vec<Change>,
+}
+
+/// Which part of a trace to look at. Without any of these: the measured part of a bundled workload, else all of it.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct WindowArgs {
+    /// Look at the whole trace, set-up and warm-up too
+    #[arg(long, conflicts_with_all = ["from", "to", "nvtx", "iteration"])]
     pub(crate) whole: bool,
+    /// Look from this moment on, counted from the trace's start: 800us, 1.5ms, 2s, or plain nanoseconds
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with_all = ["nvtx", "iteration"])]
+    pub(crate) from: Option<Ns>,
+    /// Look up to this moment
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with_all = ["nvtx", "iteration"])]
+    pub(crate) to: Option<Ns>,
+    /// Look from the first start to the last end of the ranges with this name
+    #[arg(long, value_name = "NAME", conflicts_with = "iteration")]
+    pub(crate) nvtx: Option<String>,
+    /// Look at one iteration of the repeating launch sequence, counted from 0
+    #[arg(long, value_name = "N")]
+    pub(crate) iteration: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("limits").required(true).multiple(true))]
+pub(crate) struct CheckArgs {
+    /// The trace
+    pub(crate) trace: PathBuf,
+    /// The most of its span that a device may be idle: 30% or 0.3
+    #[arg(long, value_name = "SHARE", group = "limits")]
+    pub(crate) max_idle: Option<Share>,
+    /// The most that fixing the findings may recover: a share of the span or a time
+    #[arg(long, value_name = "SHARE|TIME", group = "limits")]
+    pub(crate) max_recoverable: Option<Amount>,
+    /// The longest that a bubble may be: 50us, or plain nanoseconds
+    #[arg(long, value_name = "TIME", value_parser = parse_time, group = "limits")]
+    pub(crate) max_bubble: Option<Ns>,
+    /// A finding that may not be there, such as scalar-readback
+    #[arg(long, value_name = "FINDING", group = "limits")]
+    pub(crate) forbid: Vec<FindingId>,
+    #[command(flatten)]
+    pub(crate) window: WindowArgs,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod analyze;
 mod args;
+mod check;
 mod compare;
 mod convert;
 mod demo;
@@ -38,6 +39,7 @@ fn perform(command: Command) -> Outcome {
         Command::Run(args) => run::run(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Analyze(args) => analyze::analyze(&args),
+        Command::Check(args) => check::check(&args),
         Command::Convert(args) => convert::convert(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Child => {
