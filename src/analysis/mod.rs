@@ -6,6 +6,8 @@ mod bubbles;
 mod calls;
 mod cause;
 mod finding;
+pub mod findings;
+mod full;
 mod host;
 mod intervals;
 mod iterations;
@@ -29,7 +31,9 @@ pub mod windows;
 
 pub use cause::{Cause, Confidence, Rule, SegmentKind};
 pub use finding::{FindingId, Severity, UnknownFinding};
-pub use options::{Constants, Options};
+pub use findings::{Evidence, Finding, Findings};
+pub use full::{FullAnalysis, ReplayFacts, WhatIf, full};
+pub use options::{Constants, FindingLimits, Options};
 pub use result::{
     Analysis, Bubble, DeviceAnalysis, Drain, HistogramBucket, IterationSource, Iterations, LaunchFigures, Partition,
     Percentiles, Quality, RootCause, RunAheadFigures, Segment, SegmentDetail, StreamFigures, SyncCallRow,
@@ -38,23 +42,27 @@ pub use run_ahead::{RunAhead, run_ahead};
 
 use crate::trace::{DeviceIdx, Interval, Ns, Trace};
 
-/// Analyses the part of `trace` that `options` ask for.
+/// Analyses the part of `trace` that `options` ask for. [`full`] adds what only the replay can tell.
 pub fn analyze(trace: &Trace, options: &Options) -> Analysis {
+    analyze_with(trace, options, &bubbles::Host::new(trace))
+}
+
+/// The same with what is known of the host.
+fn analyze_with(trace: &Trace, options: &Options, host: &bubbles::Host) -> Analysis {
     let whole = Interval::new(Ns::ZERO, trace.end);
     let window = options.window.map_or(whole, |window| window.intersect(whole));
     let bounds = open_ended(window, whole);
-    let host = bubbles::Host::new(trace);
     let collective = partition::collective_names(trace);
     let devices: Vec<DeviceAnalysis> = (0..trace.devices.len())
         .map(DeviceIdx::from_index)
-        .filter_map(|device| bubbles::device(trace, device, bounds, &options.constants, &collective, &host))
+        .filter_map(|device| bubbles::device(trace, device, bounds, &options.constants, &collective, host))
         .collect();
     let launches = launches::launches(trace, bounds, &devices);
     Analysis {
         window,
-        sync_calls: sync_cost::rows(trace, bounds, &devices, &host),
+        sync_calls: sync_cost::rows(trace, bounds, &devices, host),
         launches: launches.figures,
-        iterations: iterations::iterations(trace, bounds, &devices, &host),
+        iterations: iterations::iterations(trace, bounds, &devices, host),
         quality: quality::quality(trace, bounds, &devices, &launches, &options.constants),
         devices,
     }

@@ -1,14 +1,66 @@
 //! What can be set, and every constant of the rules.
 
+use super::replay::{Change, DEFAULT_MAX_CHANGES};
 use crate::trace::{Interval, Ns};
 
 /// What to analyse and with which constants.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The part of the trace to look at; the whole trace when `None`. Ops that cross its edges are clipped.
     pub window: Option<Interval>,
     /// The constants of the rules.
     pub constants: Constants,
+    /// What makes a pattern a finding.
+    pub findings: FindingLimits,
+    /// The replay tries at most so many changes for findings and for the cost of waiting, the most promising first: 16.
+    pub max_changes: usize,
+    /// Changes to replay besides.
+    pub what_if: Vec<Change>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            window: None,
+            constants: Constants::default(),
+            findings: FindingLimits::default(),
+            max_changes: DEFAULT_MAX_CHANGES,
+            what_if: Vec::new(),
+        }
+    }
+}
+
+/// What makes a pattern a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FindingLimits {
+    /// A device that is idle for less than this share of its span, in percent, is busy: 2.
+    pub min_idle_percent: i64,
+    /// A finding must recover this share of the span, in percent: 1.
+    pub min_gain_percent: i64,
+    /// Something that happens so often recurs: 8.
+    pub min_repeats: usize,
+    /// So does something that happens in half of the iterations, and in this many: 3.
+    pub min_iterations: usize,
+    /// A copy to the host of no more bytes is a value that the host looks at: 64.
+    pub scalar_bytes: u64,
+    /// Kernels of no more than this, in the median, are very short: 10 µs.
+    pub tiny_kernel: Ns,
+    /// Fewer launches are not many: 50.
+    pub many_launches: usize,
+}
+
+impl Default for FindingLimits {
+    fn default() -> Self {
+        Self {
+            min_idle_percent: 2,
+            min_gain_percent: 1,
+            min_repeats: 8,
+            min_iterations: 3,
+            scalar_bytes: 64,
+            tiny_kernel: Ns::from_us(10),
+            many_launches: 50,
+        }
+    }
 }
 
 /// The constants of the rules for segments and root causes.

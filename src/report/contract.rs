@@ -49,6 +49,9 @@ pub struct Report {
     /// Patterns that can be fixed, the one that recovers most first; absent when they were not looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<Finding>>,
+    /// Why they were looked for and cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub findings_withheld: Option<String>,
     /// The longest bubbles, longest first.
     pub bubbles: Vec<Bubble>,
     /// What the figures are worth.

@@ -4,13 +4,12 @@ use rustc_hash::FxHashMap;
 
 use super::contract::{
     Bubble, BubbleFigures, Device, DrainedBy, HistogramBucket, IterationSource, Iterations, Launches, Process, Quality,
-    Replay, Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, Tool, WhatIf, Window,
+    Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, Tool, Window,
     Workload,
 };
 use super::demangle::demangle;
-use crate::analysis::replay::Change;
 use crate::analysis::{self, Analysis, DeviceAnalysis, Percentiles, SyncCallRow};
-use crate::trace::{CallIdx, Interval, NameId, Ns, OpIdx, RangeIdx, Trace};
+use crate::trace::{CallIdx, Interval, NameId, OpIdx, RangeIdx, Trace};
 
 /// What a report says beyond the analysis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +28,8 @@ impl Default for Options {
 }
 
 impl Report {
-    /// The report on `analysis`, which is of `trace`. Findings and the replay are not part of it: they are added.
+    /// The report on `analysis`, which is of `trace`. Findings and gains are not part of it: see
+    /// [`Report::full`].
     pub fn new(trace: &Trace, analysis: &Analysis, options: &Options) -> Self {
         let mut names = Names { trace, readable: FxHashMap::default() };
         Self {
@@ -50,46 +50,11 @@ impl Report {
                 ops_per_launch_p50: analysis.launches.ops_per_launch_p50,
             },
             findings: None,
+            findings_withheld: None,
             bubbles: longest(analysis, options.top).map(|(device, found)| names.bubble(device, found)).collect(),
             quality: quality(&analysis.quality),
         }
     }
-}
-
-impl Replay {
-    /// What each of `changes` gains on its own, the most first, and what all of them gain together.
-    pub fn of(replay: &analysis::replay::Replay<'_>, changes: &[Change]) -> Self {
-        let mut report = Self {
-            unchanged_error: replay.unchanged_error(),
-            withheld: replay.is_withheld(),
-            what_if: Vec::new(),
-            all_together: None,
-        };
-        if report.withheld || changes.is_empty() {
-            return report;
-        }
-        let alone = changes.iter().map(|change| vec![change.clone()]);
-        let lists: Vec<Vec<Change>> = alone.chain([changes.to_vec()]).collect();
-        let before = replay.unchanged().span;
-        let answers = replay.each(&lists);
-        let mut answers = lists.iter().zip(&answers).filter_map(|(list, outcome)| what_if(list, outcome, before));
-        report.what_if = answers.by_ref().take(changes.len()).collect();
-        report.what_if.sort_by_key(|what| std::cmp::Reverse(what.gain_ns));
-        report.all_together = answers.next();
-        report
-    }
-}
-
-/// An answer of the replay; `None` when it withheld the gain.
-fn what_if(changes: &[Change], outcome: &analysis::replay::Outcome, before: Ns) -> Option<WhatIf> {
-    let gain = outcome.gain?;
-    Some(WhatIf {
-        change: changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", "),
-        span_ns: outcome.span,
-        gain_ns: gain,
-        gain_fraction: if before.0 > 0 { gain.0 as f64 / before.0 as f64 } else { 0.0 },
-        assumptions: outcome.assumptions.iter().map(|&text| text.to_owned()).collect(),
-    })
 }
 
 fn source(trace: &Trace, analysis: &Analysis, options: &Options) -> Source {
@@ -331,7 +296,6 @@ impl Names<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::waits::Waits;
     use crate::analysis::{Cause, Confidence, SegmentKind, analyze};
     use crate::trace::{CallInput, CorrelationId, Detail, GraphId, OpInput, OpKind, TraceBuilder};
 
@@ -451,21 +415,5 @@ mod tests {
         assert_eq!(json["devices"][0]["idle_by_root"]["sync"], 120_000);
         assert_eq!(json["source"]["capture_mode"], "unknown");
         assert_eq!(serde_json::from_value::<Report>(json).unwrap(), report);
-    }
-
-    #[test]
-    fn the_replay_is_told_change_by_change_and_all_together() {
-        let trace = trace(50);
-        let waits = Waits::new(&trace);
-        let replay = analysis::replay::Replay::new(&trace, &waits, None);
-        let changes: Vec<Change> = ["host=0.5", "no-sync"].iter().map(|text| text.parse().unwrap()).collect();
-        let told = Replay::of(&replay, &changes);
-        assert!(!told.withheld);
-        assert_eq!(told.what_if.len(), 2);
-        assert!(told.what_if[0].gain_ns >= told.what_if[1].gain_ns);
-        let all = told.all_together.unwrap();
-        assert_eq!(all.span_ns, replay.with(&changes).span);
-        assert_eq!(all.gain_ns, replay.unchanged().span - all.span_ns);
-        assert_eq!(Replay::of(&replay, &[]).all_together, None);
     }
 }

@@ -156,7 +156,10 @@ fn recoverable(report: &Report, limit: Amount) -> Outcome {
 }
 
 fn forbidden(report: &Report, finding: FindingId) -> Outcome {
-    let Some(findings) = &report.findings else { return Outcome::Unknown("findings were not looked for".to_owned()) };
+    let Some(findings) = &report.findings else {
+        let reason = report.findings_withheld.as_deref().unwrap_or("findings were not looked for");
+        return Outcome::Unknown(reason.to_owned());
+    };
     if let Some(found) = findings.iter().find(|found| found.id == finding) {
         return Outcome::Broken(Figure::Finding { count: found.count, recoverable: found.recoverable_ns });
     }

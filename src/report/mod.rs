@@ -4,6 +4,7 @@ pub mod compare;
 mod compare_traces;
 pub mod contract;
 mod convert;
+mod convert_full;
 mod demangle;
 pub mod gate;
 mod limits;

@@ -97,7 +97,7 @@ fn restate(analysis: &Analysis) -> Plain {
 
 /// Compares one timeline, and checks the sums that hold on any.
 fn compare(what: &str, trace: &Trace, window: Option<Interval>) -> Analysis {
-    let options = Options { window, constants: constants() };
+    let options = Options { window, constants: constants(), ..Options::default() };
     let analysis = analyze(trace, &options);
     for device in &analysis.devices {
         let idle = device.idle_ns();

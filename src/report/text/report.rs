@@ -367,7 +367,11 @@ fn more(out: &mut dyn Write, style: Style, rows: usize) -> io::Result<()> {
 }
 
 fn findings(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()> {
-    let Some(findings) = &report.findings else { return Ok(()) };
+    let Some(findings) = &report.findings else {
+        let Some(reason) = &report.findings_withheld else { return Ok(()) };
+        style.section(out, "Findings")?;
+        return paragraph(out, style, style.alarm(), "  ", &format!("Withheld: {reason}."));
+    };
     style.section(out, "Findings")?;
     if findings.is_empty() {
         let text = "None: no known pattern here would recover enough to be worth changing.";

@@ -1,0 +1,403 @@
+//! Patterns of calls that wait: read-backs, blocking copies, allocations, synchronisations, polls, timing.
+
+use rustc_hash::FxHashSet;
+
+use super::subject::{Group, Subject, Words, grouped, times};
+use super::{Candidate, FindingId};
+use crate::analysis::replay::{CallSet, Change};
+use crate::analysis::waits::{CLOCK_SLACK, Target, Wait, WaitCause};
+use crate::trace::{ApiKind, CallIdx, Detail, MemoryKind, OpIdx, OpKind};
+
+/// The waiting calls of a recording by pattern. Each call is in one place at most.
+#[derive(Default)]
+struct Sorted {
+    copies: Vec<HostCopy>,
+    allocations: Vec<CallIdx>,
+    syncs: Vec<CallIdx>,
+    /// Synchronisations with a reading of an event's time behind them.
+    timing: Vec<CallIdx>,
+    /// Readings of event times.
+    readings: Vec<CallIdx>,
+    spins: Vec<Spin>,
+    memsets: Vec<CallIdx>,
+}
+
+/// A copy between host and device, with the wait that follows it.
+struct HostCopy {
+    call: CallIdx,
+    op: OpIdx,
+    /// The call waits for itself or stages pageable memory.
+    blocks: bool,
+    /// A synchronisation right behind it that waits for it.
+    sync: Option<CallIdx>,
+    /// The queries before that one, when it ends a spin.
+    spin: Vec<CallIdx>,
+}
+
+/// Queries in a row.
+struct Spin {
+    end: CallIdx,
+    body: Vec<CallIdx>,
+}
+
+/// Every candidate among the calls that wait.
+pub(super) fn candidates(subject: &Subject<'_>) -> Vec<Candidate> {
+    let mut sorted = Sorted::default();
+    for lane in subject.lanes() {
+        sort_lane(subject, lane, &mut sorted);
+    }
+    let mut found: Vec<Candidate> = Vec::new();
+    let copies = std::mem::take(&mut sorted.copies);
+    found.extend(copy_candidates(subject, copies, &mut sorted));
+    found.extend(allocation(subject, &sorted.allocations));
+    found.extend(event_timing(subject, &mut sorted));
+    found.extend(busy_polling(subject, &sorted.spins));
+    found.extend(sync_after_launch(subject, &sorted.syncs));
+    found
+}
+
+/// Sorts the calls of one thread.
+fn sort_lane(subject: &Subject<'_>, lane: &[CallIdx], sorted: &mut Sorted) {
+    let trace = subject.trace;
+    // The last copy with nothing submitted since, and the last synchronisation likewise.
+    let (mut copy, mut sync): (Option<usize>, Option<usize>) = (None, None);
+    let mut spin: Vec<CallIdx> = Vec::new();
+    for &call in lane {
+        let wait = subject.wait(call);
+        let kind = trace.calls.kind[call.index()];
+        if matches!(kind, ApiKind::Alloc | ApiKind::Free) {
+            if !subject.is_final(call) {
+                sorted.allocations.push(call);
+            }
+            continue;
+        }
+        if let Some(op) = host_copy(subject, call) {
+            let blocks = wait.is_some() || is_pageable(subject, op);
+            sync = None;
+            copy = Some(sorted.copies.len());
+            sorted.copies.push(HostCopy { call, op, blocks, sync: None, spin: Vec::new() });
+            continue;
+        }
+        match wait.map(|wait| wait.cause) {
+            Some(WaitCause::SpinBody) => spin.push(call),
+            Some(WaitCause::Sync | WaitCause::SpinEnd) => {
+                let wait = wait.copied();
+                let spin = std::mem::take(&mut spin);
+                let joins = copy.take().filter(|&at| {
+                    let copy = &sorted.copies[at];
+                    wait.is_some_and(|wait| covers(subject, &wait, copy.op))
+                });
+                if let Some(at) = joins {
+                    (sorted.copies[at].sync, sorted.copies[at].spin) = (Some(call), spin);
+                } else if spin.is_empty() {
+                    sync = Some(sorted.syncs.len());
+                    sorted.syncs.push(call);
+                } else {
+                    sorted.spins.push(Spin { end: call, body: spin });
+                }
+            }
+            Some(WaitCause::BlockingLaunch) => {
+                (copy, sync) = (None, None);
+                sorted.syncs.push(call);
+            }
+            Some(WaitCause::Memset) => {
+                (copy, sync) = (None, None);
+                sorted.memsets.push(call);
+            }
+            _ if kind == ApiKind::EventElapsed => {
+                sorted.readings.push(call);
+                if let Some(at) = sync.take() {
+                    sorted.timing.push(sorted.syncs.remove(at));
+                }
+            }
+            _ if kind.submits() => (copy, sync) = (None, None),
+            _ => {}
+        }
+    }
+}
+
+/// The op of a call that copies between host and device.
+fn host_copy(subject: &Subject<'_>, call: CallIdx) -> Option<OpIdx> {
+    let trace = subject.trace;
+    if !matches!(trace.calls.kind[call.index()], ApiKind::CopyBlocking | ApiKind::CopyAsync) {
+        return None;
+    }
+    let op = trace.call_ops(call).last().copied().filter(|op| trace.ops.kind[op.index()] == OpKind::Copy)?;
+    (to_host(subject, op) || from_host(subject, op)).then_some(op)
+}
+
+fn to_host(subject: &Subject<'_>, op: OpIdx) -> bool {
+    match subject.trace.op_detail(op) {
+        Detail::Copy { to: MemoryKind::Pageable | MemoryKind::Pinned, .. } => true,
+        Detail::Copy { to: MemoryKind::Unknown, .. } | Detail::None => subject.trace.op_name(op).contains("DtoH"),
+        _ => false,
+    }
+}
+
+fn from_host(subject: &Subject<'_>, op: OpIdx) -> bool {
+    match subject.trace.op_detail(op) {
+        Detail::Copy { from: MemoryKind::Pageable | MemoryKind::Pinned, .. } => true,
+        Detail::Copy { from: MemoryKind::Unknown, .. } | Detail::None => subject.trace.op_name(op).contains("HtoD"),
+        _ => false,
+    }
+}
+
+fn is_pageable(subject: &Subject<'_>, op: OpIdx) -> bool {
+    matches!(subject.trace.op_detail(op), Detail::Copy { from, to, .. } if [from, to].contains(&MemoryKind::Pageable))
+}
+
+/// Whether a wait is for an op, as far as the records tell.
+fn covers(subject: &Subject<'_>, wait: &Wait, op: OpIdx) -> bool {
+    let ops = &subject.trace.ops;
+    if ops.end[op.index()] > subject.trace.calls.end[wait.call.index()].saturating_add(CLOCK_SLACK) {
+        return false;
+    }
+    let stream = ops.stream[op.index()];
+    match wait.target {
+        Target::Op(awaited) | Target::OpStart(awaited) => awaited >= op && ops.stream[awaited.index()] == stream,
+        Target::Stream(awaited) => awaited == stream,
+        Target::DefaultStream(context) | Target::Context(context) => {
+            subject.trace.streams[stream.index()].context == context
+        }
+        Target::Process(process) => subject.trace.op_process(op) == process,
+        Target::Nothing => false,
+    }
+}
+
+impl HostCopy {
+    fn waits(&self, subject: &Subject<'_>) -> bool {
+        self.sync.is_some() || subject.wait(self.call).is_some()
+    }
+
+    /// The copy and what waits for it.
+    fn calls(&self) -> impl Iterator<Item = CallIdx> + '_ {
+        std::iter::once(self.call).chain(self.spin.iter().copied()).chain(self.sync)
+    }
+}
+
+/// The last of a copy's calls decides whether it ends the program.
+fn is_final(subject: &Subject<'_>, copy: &HostCopy) -> bool {
+    subject.is_final(copy.sync.unwrap_or(copy.call))
+}
+
+/// Read-backs of a few bytes, pageable asynchronous copies, and blocking copies, in this order. Synchronisations behind
+/// copies that are none of these go back to the others.
+fn copy_candidates(subject: &Subject<'_>, copies: Vec<HostCopy>, sorted: &mut Sorted) -> Vec<Candidate> {
+    let trace = subject.trace;
+    let mut kinds: [(FindingId, Vec<HostCopy>); 3] = [
+        (FindingId::ScalarReadback, Vec::new()),
+        (FindingId::PageableAsyncCopy, Vec::new()),
+        (FindingId::BlockingCopyInLoop, Vec::new()),
+    ];
+    let mut rest: Vec<HostCopy> = Vec::new();
+    for copy in copies {
+        let bytes = trace.ops.bytes[copy.op.index()];
+        let scalar = to_host(subject, copy.op) && (1..=subject.limits.scalar_bytes).contains(&bytes);
+        let asynchronous = trace.calls.kind[copy.call.index()] == ApiKind::CopyAsync;
+        let kind = if is_final(subject, &copy) {
+            None
+        } else if scalar && copy.waits(subject) {
+            Some(0)
+        } else if asynchronous && copy.blocks {
+            Some(1)
+        } else if copy.blocks || copy.sync.is_some() {
+            Some(2)
+        } else {
+            None
+        };
+        match kind {
+            Some(kind) => kinds[kind].1.push(copy),
+            None => rest.push(copy),
+        }
+    }
+    let mut found = Vec::new();
+    for (id, copies) in kinds {
+        let calls: Vec<CallIdx> = copies.iter().map(|copy| copy.call).collect();
+        let mut groups = subject.groups(&calls, |_| ());
+        groups.retain(|group| subject.recurs(&subject.starts(&group.calls)));
+        let ours: FxHashSet<CallIdx> = groups.iter().flat_map(|group| group.calls.iter().copied()).collect();
+        let (copies, others): (Vec<_>, Vec<_>) = copies.into_iter().partition(|copy| ours.contains(&copy.call));
+        rest.extend(others);
+        if !copies.is_empty() {
+            found.push(copy_candidate(subject, id, &copies, &groups));
+        }
+    }
+    for copy in rest {
+        match copy.sync {
+            Some(end) if !copy.spin.is_empty() => sorted.spins.push(Spin { end, body: copy.spin }),
+            Some(sync) => sorted.syncs.push(sync),
+            None => {}
+        }
+    }
+    found
+}
+
+fn copy_candidate(subject: &Subject<'_>, id: FindingId, copies: &[HostCopy], groups: &[Group]) -> Candidate {
+    let calls: Vec<CallIdx> = copies.iter().flat_map(HostCopy::calls).collect();
+    let count = times(copies.len());
+    let idle = subject.bubbles_of(&calls);
+    let set = CallSet::Calls(calls);
+    let (title, words) = match id {
+        FindingId::ScalarReadback => (
+            format!("A few bytes are read back to decide the next step, {count}: each time the GPU runs dry"),
+            Words {
+                remedy: "Let the device decide: keep the value there and use a CUDA graph with a conditional node or a \
+                         persistent kernel, or launch a batch of steps and look at the value once per batch. Where the \
+                         host must know, copy to pinned memory with cudaMemcpyAsync, record an event and look at the \
+                         value of an earlier step (cudaEventQuery): that saves the wait, though not the copy.",
+                changes: vec![Change::Remove(set)],
+                change: "no value read back".to_owned(),
+            },
+        ),
+        FindingId::PageableAsyncCopy => (
+            format!("Copies called asynchronous use pageable memory and keep the host waiting, {count}"),
+            Words {
+                remedy: "Allocate the host buffers as pinned memory (cudaMallocHost, cudaHostRegister, \
+                         torch.Tensor.pin_memory with non_blocking=True): only then does cudaMemcpyAsync return at \
+                         once.",
+                changes: vec![Change::Async(set)],
+                change: "these copies from pinned memory".to_owned(),
+            },
+        ),
+        _ => (
+            format!("The host waits for a copy between host and device, {count}"),
+            Words {
+                remedy: "Use cudaMemcpyAsync on a stream, with pinned host memory, and let the work that needs the \
+                         data wait for it on the device (same stream, or cudaStreamWaitEvent); wait on the host only \
+                         where the host reads the result, and with two buffers in turn.",
+                changes: vec![Change::Async(set)],
+                change: "these copies asynchronous, from pinned memory".to_owned(),
+            },
+        ),
+    };
+    let mut candidate = subject.candidate(id, title, groups, words);
+    candidate.estimate = idle.total;
+    for (evidence, group) in candidate.evidence.iter_mut().zip(groups) {
+        let ours: FxHashSet<CallIdx> = group.calls.iter().copied().collect();
+        let of_group: Vec<&HostCopy> = copies.iter().filter(|copy| ours.contains(&copy.call)).collect();
+        evidence.text = group_text(subject, group, &of_group);
+    }
+    candidate
+}
+
+/// What the copies of a group and the waits behind them show.
+fn group_text(subject: &Subject<'_>, group: &Group, copies: &[&HostCopy]) -> String {
+    let mut sizes: Vec<u64> = copies.iter().map(|copy| subject.trace.ops.bytes[copy.op.index()]).collect();
+    let bytes = crate::analysis::stats::low_median(&mut sizes).unwrap_or(0);
+    let site = group.site.as_ref().map_or_else(String::new, |site| format!(" in {site}"));
+    let sync = copies.iter().find_map(|copy| copy.sync);
+    let sync = sync.map_or_else(String::new, |call| format!(" and {} behind it", subject.trace.call_name(call)));
+    let calls: Vec<CallIdx> = copies.iter().flat_map(|copy| copy.calls()).collect();
+    let idle = subject.bubbles_of(&calls);
+    let drained = match idle.count {
+        0 => String::new(),
+        count => format!(
+            ", {} bubbles began while the host waited, {} long together",
+            grouped(count),
+            super::subject::micros(idle.drained)
+        ),
+    };
+    format!("{}{site} of {} bytes{sync}, {}{drained}", group.api, grouped(bytes), times(group.calls.len()))
+}
+
+fn allocation(subject: &Subject<'_>, calls: &[CallIdx]) -> Option<Candidate> {
+    let mut groups = subject.groups(calls, |_| ());
+    groups.retain(|group| subject.keeps_recurring(&subject.starts(&group.calls)));
+    let calls: Vec<CallIdx> = groups.iter().flat_map(|group| group.calls.iter().copied()).collect();
+    (!calls.is_empty()).then(|| {
+        let title = format!("Memory is allocated or freed in the loop, {}", times(calls.len()));
+        let words = Words {
+            remedy: "Allocate once and use the memory again, or allocate in stream order from a pool \
+                     (cudaMallocAsync and cudaFreeAsync): cudaMalloc takes long, and cudaFree waits for the whole \
+                     device.",
+            changes: vec![Change::Remove(CallSet::Calls(calls))],
+            change: "no allocation in the loop".to_owned(),
+        };
+        subject.candidate(FindingId::AllocationInLoop, title, &groups, words)
+    })
+}
+
+/// Synchronisations made to read the time between events.
+fn event_timing(subject: &Subject<'_>, sorted: &mut Sorted) -> Option<Candidate> {
+    sorted.timing.retain(|&call| !subject.is_final(call));
+    let mut groups = subject.groups(&sorted.timing, |_| ());
+    groups.retain(|group| subject.recurs(&subject.starts(&group.calls)));
+    if groups.is_empty() {
+        sorted.syncs.append(&mut sorted.timing);
+        return None;
+    }
+    let mut calls: Vec<CallIdx> = groups.iter().flat_map(|group| group.calls.iter().copied()).collect();
+    let title = format!("The host waits in the loop to read the time between events, {}", times(calls.len()));
+    calls.extend(&sorted.readings);
+    let words = Words {
+        remedy: "Record the events in the loop, but read them later: keep a ring of events and call \
+                 cudaEventElapsedTime once an event of an earlier step is done (cudaEventQuery), or after the loop. \
+                 Where nothing is measured any more, take the events out (cudaEventDisableTiming for those that only \
+                 order work).",
+        changes: vec![Change::Remove(CallSet::Calls(calls))],
+        change: "event times read after the loop".to_owned(),
+    };
+    Some(subject.candidate(FindingId::EventTiming, title, &groups, words))
+}
+
+fn busy_polling(subject: &Subject<'_>, spins: &[Spin]) -> Option<Candidate> {
+    let ends: Vec<CallIdx> = spins.iter().map(|spin| spin.end).filter(|&call| !subject.is_final(call)).collect();
+    let mut groups = subject.groups(&ends, |_| ());
+    groups.retain(|group| subject.recurs(&subject.starts(&group.calls)));
+    let ours: FxHashSet<CallIdx> = groups.iter().flat_map(|group| group.calls.iter().copied()).collect();
+    let spins: Vec<&Spin> = spins.iter().filter(|spin| ours.contains(&spin.end)).collect();
+    if spins.is_empty() {
+        return None;
+    }
+    let calls: Vec<CallIdx> =
+        spins.iter().flat_map(|spin| spin.body.iter().copied().chain(std::iter::once(spin.end))).collect();
+    let queries = grouped(calls.len() as u64);
+    let title = format!("The host asks in a spin whether work is done, {}: {queries} queries", times(spins.len()));
+    let words = Words {
+        remedy: "Let the device order the work (cudaStreamWaitEvent, or one stream) instead of the host; where the \
+                 host must know, do other work first and ask once, or sleep in cudaEventSynchronize on an event with \
+                 cudaEventBlockingSync.",
+        changes: vec![Change::Async(CallSet::Calls(calls))],
+        change: "no waiting in a spin".to_owned(),
+    };
+    Some(subject.candidate(FindingId::BusyPolling, title, &groups, words))
+}
+
+/// What else the host waits for.
+fn sync_after_launch(subject: &Subject<'_>, syncs: &[CallIdx]) -> Option<Candidate> {
+    let syncs: Vec<CallIdx> = syncs.iter().copied().filter(|&call| !subject.is_final(call)).collect();
+    let mut groups = subject.groups(&syncs, |_| ());
+    groups.retain(|group| subject.recurs(&subject.starts(&group.calls)));
+    let calls: Vec<CallIdx> = groups.iter().flat_map(|group| group.calls.iter().copied()).collect();
+    if calls.is_empty() {
+        return None;
+    }
+    let launches = launches_per_sync(subject, &calls);
+    let often = match launches {
+        0 | 1 => "every launch".to_owned(),
+        launches => format!("every {launches} launches"),
+    };
+    let title = format!("The host waits for the GPU after {often}, {}", times(calls.len()));
+    let words = Words {
+        remedy: "Take the wait out where the host does not read a result: work on one stream keeps its order, and \
+                 cudaStreamWaitEvent orders streams without the host. To measure, record events and read them after \
+                 the loop; to bound the queue, wait for an event of a few steps ago. Also see that \
+                 CUDA_LAUNCH_BLOCKING is not set.",
+        changes: vec![Change::Async(CallSet::Calls(calls))],
+        change: "no such wait".to_owned(),
+    };
+    Some(subject.candidate(FindingId::SyncAfterLaunch, title, &groups, words))
+}
+
+/// Launches between the first and the last of some calls, for each of them, rounded.
+fn launches_per_sync(subject: &Subject<'_>, calls: &[CallIdx]) -> usize {
+    let starts = subject.starts(calls);
+    let (Some(&first), Some(&last)) = (starts.iter().min(), starts.iter().max()) else { return 0 };
+    let kinds = &subject.trace.calls.kind;
+    let launches = subject.lanes().flatten().filter(|call| {
+        let start = subject.start(**call);
+        kinds[call.index()].submits() && start > first && start <= last
+    });
+    let between = calls.len().saturating_sub(1).max(1);
+    (launches.count() + between / 2) / between
+}

@@ -1,0 +1,185 @@
+//! Patterns that people can fix, each with what fixing it recovers.
+//!
+//! A pattern is found in the trace, and becomes a finding only when the [`replay`](super::replay) of the recording with
+//! the remedy shows that the span gets shorter. The rules against false alarms:
+//!
+//! | no finding | because |
+//! |---|---|
+//! | when every device is idle for less than 2 % of its span | there is nothing to recover |
+//! | of something that does not recur: 8 times, or in half of the iterations | it is no loop |
+//! | of a wait that no launch of its process follows | the end of a program has to wait |
+//! | that recovers less than 1 % of the span, or less than the replay errs | it would not show |
+//! | at all when idle time is not reliable or the replay withholds its answers | nothing could be promised |
+//!
+//! A call belongs to one finding at most, the most specific one. Gains of several findings do not add up.
+
+mod calls;
+mod program;
+mod streams;
+mod subject;
+
+#[cfg(test)]
+mod tests;
+
+use super::bubbles::Host;
+use super::finding::{FindingId, Severity};
+use super::options::{FindingLimits, Options};
+use super::replay::{Change, Replay};
+use super::result::Analysis;
+use crate::trace::{Ns, Trace};
+use subject::Subject;
+
+/// The patterns of a recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// Those that are worth fixing, the one that recovers most first.
+    pub found: Vec<Finding>,
+    /// Why none can be told, one sentence; `None` when they were looked for.
+    pub withheld: Option<String>,
+}
+
+/// A pattern that can be fixed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Which pattern.
+    pub id: FindingId,
+    /// How much it matters.
+    pub severity: Severity,
+    /// One line for people.
+    pub title: String,
+    /// What the span loses in a replay with the remedy.
+    pub recoverable: Ns,
+    /// How often the pattern occurs.
+    pub count: u64,
+    /// What shows it.
+    pub evidence: Vec<Evidence>,
+    /// What to do about it.
+    pub remedy: &'static str,
+    /// What was changed for the replay.
+    pub changes: Vec<Change>,
+    /// That in words.
+    pub change: String,
+    /// The span in the replay.
+    pub span: Ns,
+    /// What the promise takes for granted.
+    pub assumptions: Vec<&'static str>,
+}
+
+/// What shows a finding.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// One line for people.
+    pub text: String,
+    /// The API called.
+    pub api: Option<String>,
+    /// The innermost range around the calls, a trailing number cut off.
+    pub site: Option<String>,
+    /// A few moments at which it happens.
+    pub at: Vec<Ns>,
+}
+
+/// A pattern before the replay has said what it is worth.
+#[derive(Clone, Debug)]
+struct Candidate {
+    id: FindingId,
+    title: String,
+    count: u64,
+    evidence: Vec<Evidence>,
+    remedy: &'static str,
+    changes: Vec<Change>,
+    change: String,
+    /// Idle time that has to do with it: the order in which candidates are replayed when there are too many.
+    estimate: Ns,
+}
+
+/// The findings in the part of `trace` that `analysis` and `replay` are of, and how many changes were replayed for
+/// them: at most `limit`.
+pub(super) fn find(
+    trace: &Trace,
+    host: &Host,
+    analysis: &Analysis,
+    replay: &Replay<'_>,
+    options: &Options,
+    limit: usize,
+) -> (Findings, usize) {
+    if let Some(reason) = withheld(analysis, replay) {
+        return (Findings { found: Vec::new(), withheld: Some(reason) }, 0);
+    }
+    if is_busy(analysis, &options.findings) {
+        return (Findings::default(), 0);
+    }
+    let subject = Subject::new(trace, host, analysis, &options.findings);
+    let mut candidates = calls::candidates(&subject);
+    candidates.extend(program::candidates(&subject));
+    candidates.extend(streams::candidates(&subject));
+    candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.estimate), candidate.id));
+    candidates.truncate(limit);
+    let replayed = candidates.len();
+    (Findings { found: worthwhile(candidates, replay, &options.findings), withheld: None }, replayed)
+}
+
+/// Why nothing can be said, if so.
+fn withheld(analysis: &Analysis, replay: &Replay<'_>) -> Option<String> {
+    if !analysis.quality.idle_reliable {
+        let reasons = analysis.quality.reasons.join("; ");
+        return Some(match reasons.is_empty() {
+            true => "idle time is not reliable".to_owned(),
+            false => format!("idle time is not reliable: {reasons}"),
+        });
+    }
+    replay.is_withheld().then(|| {
+        let percent = replay.unchanged_error() * 100.0;
+        format!("a replay without any change misses the recording's length by {percent:.1} %, too much for a promise")
+    })
+}
+
+/// Whether no device is idle for long enough.
+fn is_busy(analysis: &Analysis, limits: &FindingLimits) -> bool {
+    let idles = |idle: Ns, span: Ns| share_exceeds(idle, span, limits.min_idle_percent);
+    !analysis.devices.iter().any(|device| idles(device.idle_ns(), device.span.len()))
+}
+
+/// Whether `part` is at least so many percent of `whole`.
+fn share_exceeds(part: Ns, whole: Ns, percent: i64) -> bool {
+    part > Ns::ZERO && i128::from(part.0) * 100 >= i128::from(whole.0) * i128::from(percent)
+}
+
+/// Replays every candidate and keeps those that recover enough.
+fn worthwhile(candidates: Vec<Candidate>, replay: &Replay<'_>, limits: &FindingLimits) -> Vec<Finding> {
+    let changes: Vec<Vec<Change>> = candidates.iter().map(|candidate| candidate.changes.clone()).collect();
+    let span = replay.unchanged().span;
+    #[expect(clippy::cast_possible_truncation, reason = "a share of a span is no longer than the span")]
+    let error = Ns((replay.unchanged_error() * span.0 as f64) as i64);
+    let outcomes = replay.each(&changes);
+    let mut found: Vec<Finding> = Vec::new();
+    for (candidate, outcome) in candidates.into_iter().zip(outcomes) {
+        let enough = |gain: &Ns| share_exceeds(*gain, span, limits.min_gain_percent) && *gain > error;
+        let Some(recoverable) = outcome.gain.filter(enough) else { continue };
+        found.push(Finding {
+            id: candidate.id,
+            severity: severity(recoverable, span),
+            title: candidate.title,
+            recoverable,
+            count: candidate.count,
+            evidence: candidate.evidence,
+            remedy: candidate.remedy,
+            changes: candidate.changes,
+            change: candidate.change,
+            span: outcome.span,
+            assumptions: outcome.assumptions,
+        });
+    }
+    found.sort_by_key(|finding| (std::cmp::Reverse(finding.recoverable), finding.id));
+    found
+}
+
+/// How much a gain matters.
+fn severity(gain: Ns, span: Ns) -> Severity {
+    if share_exceeds(gain, span, 10) {
+        Severity::High
+    } else if share_exceeds(gain, span, 3) {
+        Severity::Medium
+    } else {
+        Severity::Low
+    }
+}

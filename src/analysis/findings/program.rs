@@ -1,0 +1,210 @@
+//! Patterns of the program as a whole: how it launches, builds graphs, loads code, and what its host code does.
+
+use super::subject::{Group, Subject, Words, examples, grouped, micros, times};
+use super::{Candidate, Evidence, FindingId, share_exceeds};
+use crate::analysis::cause::Cause;
+use crate::analysis::replay::{CallSet, Change};
+use crate::trace::{ApiKind, CallIdx, Ns, Overhead, OverheadKind, ThreadIdx};
+
+/// Every candidate of these.
+pub(super) fn candidates(subject: &Subject<'_>) -> Vec<Candidate> {
+    let graphs = graph_reinstantiated(subject);
+    let found = [host_bound_step(subject), tiny_launches(subject), lazy_loading(subject), command_buffer_full(subject)];
+    graphs.into_iter().chain(found.into_iter().flatten()).collect()
+}
+
+/// Idle time of all devices with this root.
+fn idle_of(subject: &Subject<'_>, cause: Cause) -> Ns {
+    subject.analysis.devices.iter().filter_map(|device| device.idle_by_root.get(&cause).copied()).sum()
+}
+
+fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
+    let mut bubbles: Vec<_> = subject.bubbles().filter(|bubble| bubble.root.cause == Cause::HostBound).collect();
+    let moments: Vec<Ns> = bubbles.iter().map(|bubble| bubble.interval.start).collect();
+    let idle = idle_of(subject, Cause::HostBound);
+    if !subject.keeps_recurring(&moments) || !share_exceeds(idle, subject.span.len(), subject.limits.min_idle_percent) {
+        return None;
+    }
+    bubbles.sort_by_key(|bubble| std::cmp::Reverse(bubble.interval.len()));
+    let site = bubbles.iter().find_map(|bubble| bubble.root.site);
+    let site = site.map(|range| subject.trace.names.get(subject.trace.ranges[range.index()].name).to_owned());
+    let within = site.as_ref().map_or_else(String::new, |site| format!(", the longest inside {site}"));
+    let evidence = Evidence {
+        text: format!("the GPU was idle for {} in {} bubbles{within}", micros(idle), grouped(bubbles.len() as u64)),
+        api: None,
+        site,
+        at: bubbles.iter().take(3).map(|bubble| bubble.interval.start).collect(),
+    };
+    Some(Candidate {
+        id: FindingId::HostBoundStep,
+        title: format!("The GPU waits for the program's own host code, {}", times(bubbles.len())),
+        count: bubbles.len() as u64,
+        evidence: vec![evidence],
+        remedy: "Prepare the next step while the GPU works on this one (a thread of its own for loading and \
+                 preprocessing, prefetching by a step or more), or make the host code shorter. What is promised is \
+                 for host code twice as fast.",
+        changes: vec![Change::Host { millionths: 500_000 }],
+        change: Change::Host { millionths: 500_000 }.to_string(),
+        estimate: idle,
+    })
+}
+
+/// Many launches of kernels too short to hide the launches.
+fn tiny_launches(subject: &Subject<'_>) -> Option<Candidate> {
+    let trace = subject.trace;
+    let (median, kernels) = subject.kernels();
+    let launches: Vec<CallIdx> = subject
+        .lanes()
+        .flatten()
+        .copied()
+        .filter(|call| trace.calls.kind[call.index()] == ApiKind::Launch && !trace.call_ops(*call).is_empty())
+        .collect();
+    let idle = idle_of(subject, Cause::LaunchBound) + idle_of(subject, Cause::Dispatch);
+    let limits = subject.limits;
+    // A graph's kernels are launched together already.
+    let single = launches.len() * 2 >= kernels;
+    if launches.len() < limits.many_launches
+        || !single
+        || median > limits.tiny_kernel
+        || !share_exceeds(idle, subject.span.len(), limits.min_idle_percent)
+    {
+        return None;
+    }
+    let launch_bound = idle_of(subject, Cause::LaunchBound);
+    let mut evidence = vec![Evidence {
+        text: format!("{} kernel launches, a kernel takes {} (median)", grouped(launches.len() as u64), micros(median)),
+        api: Some(trace.call_name(launches[0]).to_owned()),
+        site: None,
+        at: examples(&subject.starts(&launches)),
+    }];
+    if launch_bound > Ns::ZERO {
+        let text = format!("the GPU was idle for {} because launches came too slowly", micros(launch_bound));
+        evidence.push(Evidence { text, ..Evidence::default() });
+    }
+    Some(Candidate {
+        id: FindingId::TinyLaunches,
+        title: format!("{} launches of very short kernels, {} each", grouped(launches.len() as u64), micros(median)),
+        count: launches.len() as u64,
+        evidence,
+        remedy: "Capture the sequence once (cudaStreamBeginCapture, torch.cuda.graphs) and launch it as one CUDA graph \
+                 per step, or fuse the kernels: a graph's kernels follow each other without a launch in between.",
+        changes: vec![Change::Graph],
+        change: Change::Graph.to_string(),
+        estimate: idle,
+    })
+}
+
+/// Graphs built anew again and again: the capture or the building, the instantiation, the destruction.
+fn graph_reinstantiated(subject: &Subject<'_>) -> Option<Candidate> {
+    let trace = subject.trace;
+    let instantiates = |call: CallIdx| {
+        trace.calls.kind[call.index()] == ApiKind::GraphBuild && trace.call_name(call).contains("GraphInstantiate")
+    };
+    let mut built: Vec<CallIdx> = Vec::new();
+    let mut removed: Vec<CallIdx> = Vec::new();
+    for lane in subject.lanes() {
+        let ours: Vec<CallIdx> = lane.iter().copied().filter(|&call| instantiates(call)).collect();
+        if !subject.keeps_recurring(&subject.starts(&ours)) {
+            continue;
+        }
+        built.extend(&ours);
+        let mut capturing = false;
+        for &call in lane {
+            let name = trace.call_name(call);
+            if name.contains("StreamBeginCapture") {
+                capturing = true;
+            }
+            let builds = trace.calls.kind[call.index()] == ApiKind::GraphBuild;
+            if builds || (capturing && trace.call_ops(call).is_empty()) {
+                removed.push(call);
+            }
+            if name.contains("StreamEndCapture") {
+                capturing = false;
+            }
+        }
+    }
+    (!built.is_empty()).then(|| {
+        let groups = subject.groups(&built, |_| ());
+        let title = format!("A graph is built and instantiated in the loop, {}", times(built.len()));
+        let estimate = subject.bubbles_of(&removed).total;
+        let words = Words {
+            remedy: "Instantiate once and launch the same executable graph again; where only parameters change, set \
+                     them with cudaGraphExecKernelNodeSetParams or cudaGraphExecUpdate.",
+            changes: vec![Change::Remove(CallSet::Calls(removed))],
+            change: "graphs built once".to_owned(),
+        };
+        let candidate = subject.candidate(FindingId::GraphReinstantiated, title, &groups, words);
+        Candidate { estimate, ..candidate }
+    })
+}
+
+/// Code loaded after the program has settled.
+fn lazy_loading(subject: &Subject<'_>) -> Option<Candidate> {
+    let trace = subject.trace;
+    let settled = subject.settled()?;
+    let mut calls =
+        calls_around(subject, |overhead| overhead.kind.is_loading() && settled.contains(overhead.interval.start));
+    let loads = |call: &CallIdx| trace.calls.kind[call.index()] == ApiKind::ModuleLoad;
+    let loading =
+        subject.lanes().flatten().copied().filter(|call| loads(call) && settled.contains(subject.start(*call)));
+    calls.extend(loading);
+    // Where nothing else tells, a kernel's first launch that took remarkably long.
+    let roots = subject
+        .bubbles()
+        .filter(|bubble| bubble.root.cause == Cause::ModuleLoad && settled.contains(bubble.interval.start));
+    calls.extend(roots.filter_map(|bubble| bubble.root.call));
+    calls.sort_unstable();
+    calls.dedup();
+    if calls.is_empty() {
+        return None;
+    }
+    let (loading, held): (Vec<CallIdx>, Vec<CallIdx>) = calls.iter().partition(|call| loads(call));
+    let groups = subject.groups(&calls, |_| ());
+    let title = format!("Code is still being loaded or compiled after the warm-up, {}", times(calls.len()));
+    let words = Words {
+        remedy: "Load before the loop: set CUDA_MODULE_LOADING=EAGER, or launch every kernel once while warming up; \
+                 ship code for this GPU's architecture, so that nothing is compiled at run time.",
+        changes: vec![Change::Remove(CallSet::Calls(loading)), Change::Usual(CallSet::Calls(held))],
+        change: "code loaded before the loop".to_owned(),
+    };
+    Some(subject.candidate(FindingId::LazyLoading, title, &groups, words))
+}
+
+fn command_buffer_full(subject: &Subject<'_>) -> Option<Candidate> {
+    let mut calls = calls_around(subject, |overhead| overhead.kind == OverheadKind::CommandBufferFull);
+    calls.sort_unstable();
+    calls.dedup();
+    let mut groups: Vec<Group> = subject.groups(&calls, |_| ());
+    groups.retain(|group| subject.recurs(&subject.starts(&group.calls)));
+    let calls: Vec<CallIdx> = groups.iter().flat_map(|group| group.calls.iter().copied()).collect();
+    (!calls.is_empty()).then(|| {
+        let title = format!("Launches waited because the command buffer was full, {}", times(calls.len()));
+        let words = Words {
+            remedy: "Submit less, larger work: one CUDA graph per step, or fused kernels; launch for other streams \
+                     first, so that none of them runs dry; a larger queue (CUDA_SCALE_LAUNCH_QUEUES=4x) helps where \
+                     the driver has it.",
+            changes: vec![Change::Usual(CallSet::Calls(calls))],
+            change: "no launch held by a full command buffer".to_owned(),
+        };
+        subject.candidate(FindingId::CommandBufferFull, title, &groups, words)
+    })
+}
+
+/// The calls during which some overhead happened.
+fn calls_around(subject: &Subject<'_>, wanted: impl Fn(&Overhead) -> bool) -> Vec<CallIdx> {
+    let trace = subject.trace;
+    let on = |thread: ThreadIdx, moment: Ns| {
+        let lane = subject.lane(thread);
+        let begun = lane.partition_point(|&call| subject.start(call) <= moment);
+        let call = *lane.get(begun.checked_sub(1)?)?;
+        (trace.calls.end[call.index()] >= moment).then_some(call)
+    };
+    let of = |overhead: &Overhead| match overhead.thread {
+        Some(thread) => on(thread, overhead.interval.start),
+        None => (0..trace.threads.len())
+            .map(ThreadIdx::from_index)
+            .filter(|thread| trace.threads[thread.index()].process == overhead.process)
+            .find_map(|thread| on(thread, overhead.interval.start)),
+    };
+    trace.overheads.iter().filter(|overhead| wanted(overhead)).filter_map(of).collect()
+}

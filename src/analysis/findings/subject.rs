@@ -1,0 +1,288 @@
+//! What the search for patterns knows of a recording.
+
+use rustc_hash::FxHashMap;
+
+use super::{Candidate, Evidence, FindingId, FindingLimits};
+use crate::analysis::bubbles::Host;
+use crate::analysis::replay::Change;
+use crate::analysis::result::{Analysis, Bubble};
+use crate::analysis::sync_cost::site_name;
+use crate::analysis::waits::{Wait, Waits};
+use crate::trace::{CallIdx, Interval, NameId, Ns, OpKind, ThreadIdx, Trace};
+
+/// A recording, its analysis, and the calls of each thread.
+pub(super) struct Subject<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) host: &'a Host,
+    pub(super) analysis: &'a Analysis,
+    pub(super) limits: &'a FindingLimits,
+    /// For each thread, its calls in the window that are nested in no other, in order.
+    lanes: Vec<Vec<CallIdx>>,
+    /// For each process, when its last call with device work began.
+    last_submit: Vec<Ns>,
+    /// From the first to the last op of any device.
+    pub(super) span: Interval,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn new(trace: &'a Trace, host: &'a Host, analysis: &'a Analysis, limits: &'a FindingLimits) -> Self {
+        let mut last_submit = vec![Ns::MIN; trace.processes.len()];
+        let lanes = (0..trace.threads.len())
+            .map(|thread| {
+                let thread = ThreadIdx::from_index(thread);
+                let mut end = Ns::MIN;
+                let mut lane = Vec::new();
+                for call in trace.thread_calls(thread) {
+                    let time = trace.calls.interval(call);
+                    if analysis.window.contains(time.start) && !trace.call_ops(call).is_empty() {
+                        let last = &mut last_submit[trace.call_process(call).index()];
+                        *last = (*last).max(time.start);
+                    }
+                    if time.end > end {
+                        end = time.end;
+                        if analysis.window.contains(time.start) {
+                            lane.push(call);
+                        }
+                    }
+                }
+                lane
+            })
+            .collect();
+        let spans = analysis.devices.iter().map(|device| device.span);
+        let span = spans.reduce(|all, one| Interval::new(all.start.min(one.start), all.end.max(one.end)));
+        Self { trace, host, analysis, limits, lanes, last_submit, span: span.unwrap_or_default() }
+    }
+
+    /// The outermost calls of each thread.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &[CallIdx]> {
+        self.lanes.iter().map(Vec::as_slice)
+    }
+
+    /// The outermost calls of a thread.
+    pub(super) fn lane(&self, thread: ThreadIdx) -> &[CallIdx] {
+        &self.lanes[thread.index()]
+    }
+
+    pub(super) fn waits(&self) -> &Waits {
+        &self.host.waits
+    }
+
+    pub(super) fn wait(&self, call: CallIdx) -> Option<&Wait> {
+        self.host.waits.of(call)
+    }
+
+    pub(super) fn start(&self, call: CallIdx) -> Ns {
+        self.trace.calls.start[call.index()]
+    }
+
+    /// Whether the process submits no work after the call.
+    pub(super) fn is_final(&self, call: CallIdx) -> bool {
+        self.start(call) >= self.last_submit[self.trace.call_process(call).index()]
+    }
+
+    /// Whether moments are a loop: many, or in half of the iterations.
+    pub(super) fn recurs(&self, moments: &[Ns]) -> bool {
+        if moments.len() >= self.limits.min_repeats {
+            return true;
+        }
+        let Some(iterations) = &self.analysis.iterations else { return false };
+        let settled = iterations.intervals.get(iterations.warmup as usize..).unwrap_or_default();
+        let hit = settled.iter().filter(|interval| moments.iter().any(|&moment| interval.contains(moment))).count();
+        hit >= self.limits.min_iterations && hit * 2 >= settled.len()
+    }
+
+    /// Whether moments are a loop that goes on through the recording, rather than a burst at its start.
+    pub(super) fn keeps_recurring(&self, moments: &[Ns]) -> bool {
+        let (Some(first), Some(last)) = (moments.iter().min(), moments.iter().max()) else { return false };
+        self.recurs(moments) && last.saturating_sub(*first).0 >= self.span.len().0 / 2
+    }
+
+    /// When the program has settled, if iterations tell.
+    pub(super) fn settled(&self) -> Option<Interval> {
+        let iterations = self.analysis.iterations.as_ref()?;
+        let settled = iterations.intervals.get(iterations.warmup as usize..)?;
+        Some(Interval::new(settled.first()?.start, settled.last()?.end))
+    }
+
+    /// The calls that recur, in groups of one name, site and `key` each, the largest first.
+    pub(super) fn groups<K: Copy + Eq + std::hash::Hash + Ord>(
+        &self,
+        calls: &[CallIdx],
+        key: impl Fn(CallIdx) -> K,
+    ) -> Vec<Group> {
+        let mut at: FxHashMap<(NameId, Option<NameId>, K), usize> = FxHashMap::default();
+        let mut groups: Vec<Group> = Vec::new();
+        for &call in calls {
+            let thread = self.trace.calls.thread[call.index()];
+            let site = self.host.ranges.innermost(self.trace, thread, self.start(call));
+            let site = site.map(|range| self.trace.ranges[range.index()].name);
+            let group = *at.entry((self.trace.calls.name[call.index()], site, key(call))).or_insert_with(|| {
+                let site = site.map(|name| site_name(self.trace.names.get(name)).to_owned());
+                groups.push(Group { api: self.trace.call_name(call).to_owned(), site, calls: Vec::new() });
+                groups.len() - 1
+            });
+            groups[group].calls.push(call);
+        }
+        // Ranges that count their repetitions have one name each; the stems join them, and versions of one API.
+        groups.sort_by(|a, b| (&a.api, &a.site).cmp(&(&b.api, &b.site)));
+        let mut joined: Vec<Group> = Vec::new();
+        for group in groups {
+            match joined.last_mut().filter(|last| last.api == group.api && last.site == group.site) {
+                Some(last) => last.calls.extend(group.calls),
+                None => joined.push(group),
+            }
+        }
+        for group in &mut joined {
+            group.calls.sort_by_key(|&call| (self.start(call), call));
+        }
+        joined.sort_by_key(|group| std::cmp::Reverse(group.calls.len()));
+        joined
+    }
+
+    /// When each of some calls began.
+    pub(super) fn starts(&self, calls: &[CallIdx]) -> Vec<Ns> {
+        calls.iter().map(|&call| self.start(call)).collect()
+    }
+
+    /// Bubbles that have to do with calls: drained by one, or their root.
+    pub(super) fn bubbles_of(&self, calls: &[CallIdx]) -> Idle {
+        let mut sorted = calls.to_vec();
+        sorted.sort_unstable();
+        let ours = |call: Option<CallIdx>| call.is_some_and(|call| sorted.binary_search(&call).is_ok());
+        let mut idle = Idle::default();
+        for bubble in self.bubbles() {
+            let drained = ours(bubble.drained_by.map(|drain| drain.call));
+            if drained {
+                idle.drained += bubble.interval.len();
+                idle.count += 1;
+            }
+            if drained || ours(bubble.root.call) || ours(bubble.refill_of) {
+                idle.total += bubble.interval.len();
+            }
+        }
+        idle
+    }
+
+    /// The bubbles of every device.
+    pub(super) fn bubbles(&self) -> impl Iterator<Item = &Bubble> {
+        self.analysis.devices.iter().flat_map(|device| &device.bubbles)
+    }
+
+    /// The evidence that calls are, by API and site.
+    pub(super) fn evidence(&self, groups: &[Group], more: impl Fn(&Group) -> String) -> Vec<Evidence> {
+        groups
+            .iter()
+            .take(3)
+            .map(|group| {
+                let site = group.site.as_ref().map_or_else(String::new, |site| format!(" in {site}"));
+                let text = format!("{}{site}: {}{}", group.api, times(group.calls.len()), more(group));
+                let at = examples(&self.starts(&group.calls));
+                Evidence { text, api: Some(group.api.clone()), site: group.site.clone(), at }
+            })
+            .collect()
+    }
+
+    /// What the bubbles of a group's calls show, as the end of a sentence.
+    pub(super) fn drained_by(&self, group: &Group) -> String {
+        let idle = self.bubbles_of(&group.calls);
+        match idle.count {
+            0 => String::new(),
+            count => format!(", {} began while it waited, {} long together", bubbles(count), micros(idle.drained)),
+        }
+    }
+
+    /// A candidate whose change concerns calls.
+    pub(super) fn candidate(&self, id: FindingId, title: String, groups: &[Group], words: Words) -> Candidate {
+        let calls: Vec<CallIdx> = groups.iter().flat_map(|group| group.calls.iter().copied()).collect();
+        Candidate {
+            id,
+            title,
+            count: calls.len() as u64,
+            evidence: self.evidence(groups, |group| self.drained_by(group)),
+            remedy: words.remedy,
+            changes: words.changes,
+            change: format!("{}: {}", id, words.change),
+            estimate: self.bubbles_of(&calls).total,
+        }
+    }
+
+    /// The median length of the kernels in the window, and how many there are.
+    pub(super) fn kernels(&self) -> (Ns, usize) {
+        let ops = &self.trace.ops;
+        let inside = |op: &crate::trace::OpIdx| {
+            ops.kind[op.index()] == OpKind::Kernel && self.span.contains(ops.start[op.index()])
+        };
+        let mut lengths: Vec<Ns> = ops.indices().filter(inside).map(|op| ops.interval(op).len()).collect();
+        let count = lengths.len();
+        (crate::analysis::stats::low_median(&mut lengths).unwrap_or_default(), count)
+    }
+}
+
+/// Calls of one name at one site.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) api: String,
+    pub(super) site: Option<String>,
+    /// In order of time.
+    pub(super) calls: Vec<CallIdx>,
+}
+
+/// What is done about calls.
+pub(super) struct Words {
+    pub(super) remedy: &'static str,
+    pub(super) changes: Vec<Change>,
+    pub(super) change: String,
+}
+
+/// Idle time that has to do with calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Idle {
+    /// Bubbles that began while one of the calls waited.
+    pub(super) drained: Ns,
+    pub(super) count: u64,
+    /// Those, the bubbles whose root is one of the calls, and refills.
+    pub(super) total: Ns,
+}
+
+/// A few moments out of many: away from the ends, where programs start and stop.
+pub(super) fn examples(moments: &[Ns]) -> Vec<Ns> {
+    let mut chosen: Vec<Ns> =
+        [1, 2, 3].iter().filter_map(|quarter| moments.get(moments.len() * quarter / 4)).copied().collect();
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen
+}
+
+/// A number of times, in words.
+pub(super) fn times(count: usize) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{} times", grouped(count as u64)),
+    }
+}
+
+fn bubbles(count: u64) -> String {
+    if count == 1 { "1 bubble".to_owned() } else { format!("{} bubbles", grouped(count)) }
+}
+
+/// A number with its thousands apart.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A length of time, in words.
+pub(super) fn micros(time: Ns) -> String {
+    match time.0 {
+        ..1_000 => format!("{} ns", time.0),
+        1_000..1_000_000 => format!("{:.1} µs", time.as_us()),
+        _ => format!("{:.2} ms", time.as_us() / 1e3),
+    }
+}

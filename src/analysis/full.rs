@@ -1,0 +1,107 @@
+//! Everything that can be said about a recording: the analysis, what its waits cost, the findings, and what changes
+//! would gain.
+
+use super::bubbles::Host;
+use super::findings::{self, Findings};
+use super::options::Options;
+use super::replay::{self, Change, Outcome, Replay};
+use super::result::Analysis;
+use crate::trace::{CallIdx, Ns, Trace};
+
+/// Everything that can be said about a recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FullAnalysis {
+    /// The analysis. Its [`sync_calls`](Analysis::sync_calls) say what is recoverable.
+    pub analysis: Analysis,
+    /// The patterns that people can fix.
+    pub findings: Findings,
+    /// What the replay showed; `None` when there was nothing to replay.
+    pub replay: Option<ReplayFacts>,
+}
+
+/// What the replay showed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReplayFacts {
+    /// How far the replay without any change is off the recording, as a share of the span.
+    pub unchanged_error: f64,
+    /// Whether that is too much for gains to be given.
+    pub withheld: bool,
+    /// The span of the replay without changes.
+    pub span: Ns,
+    /// The changes that were asked for and those that the findings propose, the one that gains most first.
+    pub what_if: Vec<WhatIf>,
+    /// All of them at once; `None` when there are none.
+    pub all_together: Option<WhatIf>,
+}
+
+/// What a change gains.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WhatIf {
+    /// The change.
+    pub change: String,
+    /// The span with it.
+    pub span: Ns,
+    /// What the span loses; negative when it gets longer.
+    pub gain: Ns,
+    /// What the answer takes for granted.
+    pub assumptions: Vec<&'static str>,
+}
+
+/// Analyses the part of `trace` that `options` ask for, and replays it: at most [`Options::max_changes`] changes, those
+/// of [`Options::what_if`] and all together not counted.
+pub fn full(trace: &Trace, options: &Options) -> FullAnalysis {
+    let host = Host::new(trace);
+    let mut analysis = super::analyze_with(trace, options, &host);
+    if analysis.devices.is_empty() {
+        let reason = match analysis.quality.gpu_not_captured {
+            true => "GPU activity was not captured",
+            false => "there is no GPU activity",
+        };
+        let findings = Findings { found: Vec::new(), withheld: Some(reason.to_owned()) };
+        return FullAnalysis { analysis, findings, replay: None };
+    }
+    let replay = Replay::new(trace, &host.waits, options.window.map(|_| analysis.window));
+    let (findings, replayed) = findings::find(trace, &host, &analysis, &replay, options, options.max_changes);
+    let groups: Vec<Vec<CallIdx>> = analysis.sync_calls.iter().map(|row| row.call_list.clone()).collect();
+    let costs = replay::sync_cost(&replay, &groups, options.max_changes.saturating_sub(replayed));
+    for (row, cost) in analysis.sync_calls.iter_mut().zip(costs) {
+        row.recoverable = cost;
+    }
+    let replay = facts(&replay, &findings, &options.what_if);
+    FullAnalysis { analysis, findings, replay: Some(replay) }
+}
+
+fn facts(replay: &Replay<'_>, findings: &Findings, asked: &[Change]) -> ReplayFacts {
+    let mut facts = ReplayFacts {
+        unchanged_error: replay.unchanged_error(),
+        withheld: replay.is_withheld(),
+        span: replay.unchanged().span,
+        what_if: Vec::new(),
+        all_together: None,
+    };
+    if facts.withheld {
+        return facts;
+    }
+    let lists: Vec<Vec<Change>> = asked.iter().map(|change| vec![change.clone()]).collect();
+    let answers = asked.iter().zip(replay.each(&lists));
+    facts.what_if = answers.filter_map(|(change, outcome)| what_if(change.to_string(), outcome)).collect();
+    facts.what_if.extend(findings.found.iter().map(|finding| WhatIf {
+        change: finding.change.clone(),
+        span: finding.span,
+        gain: finding.recoverable,
+        assumptions: finding.assumptions.clone(),
+    }));
+    facts.what_if.sort_by_key(|what| std::cmp::Reverse(what.gain));
+    let mut all: Vec<Change> = findings.found.iter().flat_map(|finding| finding.changes.clone()).collect();
+    all.extend(asked.iter().filter(|change| !all.contains(change)).cloned().collect::<Vec<_>>());
+    if !all.is_empty() {
+        let names: Vec<&str> = facts.what_if.iter().map(|what| what.change.as_str()).collect();
+        facts.all_together = what_if(names.join(", "), replay.with(&all));
+    }
+    facts
+}
+
+/// An answer; `None` when it is withheld.
+fn what_if(change: String, outcome: Outcome) -> Option<WhatIf> {
+    Some(WhatIf { change, span: outcome.span, gain: outcome.gain?, assumptions: outcome.assumptions })
+}
