@@ -63,7 +63,8 @@ pub fn full(trace: &Trace, options: &Options) -> FullAnalysis {
     let replay = Replay::new(trace, &host.waits, options.window.map(|_| analysis.window));
     let (findings, replayed) = findings::find(trace, &host, &analysis, &replay, options, options.max_changes);
     let groups: Vec<Vec<CallIdx>> = analysis.sync_calls.iter().map(|row| row.call_list.clone()).collect();
-    let costs = replay::sync_cost(&replay, &groups, options.max_changes.saturating_sub(replayed));
+    let limit = if analysis.quality.idle_reliable { options.max_changes.saturating_sub(replayed) } else { 0 };
+    let costs = replay::sync_cost(&replay, &groups, limit);
     for (row, cost) in analysis.sync_calls.iter_mut().zip(costs) {
         row.recoverable = cost;
     }

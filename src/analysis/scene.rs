@@ -1,8 +1,8 @@
 //! Small traces for tests, written line by line.
 
 use crate::trace::{
-    CallInput, ContextIdx, CorrelationId, Detail, EventInput, GraphId, MemoryKind, OpInput, OpKind, StreamIdx,
-    StreamKind, SyncInput, SyncKind, ThreadIdx, Trace, TraceBuilder,
+    CallInput, ContextIdx, CorrelationId, Detail, EventInput, GraphId, MemoryKind, OpInput, OpKind, OverheadKind,
+    StreamIdx, StreamKind, SyncInput, SyncKind, ThreadIdx, Trace, TraceBuilder,
 };
 
 /// A trace in the making: device 0 with context 1, process 1, thread 1, unless told otherwise. Times in nanoseconds.
@@ -70,7 +70,39 @@ impl Scene {
         self.op(OpKind::Copy, Detail::Copy { from, to, asynchronous: false }, stream, correlation, start, end);
     }
 
+    /// A call that copies so many bytes between host and device.
+    pub(crate) fn copies(
+        &mut self,
+        (name, bytes): (&str, u64),
+        memory: (MemoryKind, MemoryKind),
+        correlation: u64,
+        call: (i64, i64),
+        (stream, start, end): (u32, i64, i64),
+    ) {
+        self.call(name, correlation, call.0, call.1);
+        let detail = Detail::Copy { from: memory.0, to: memory.1, asynchronous: name.contains("Async") };
+        self.op_of_bytes((OpKind::Copy, bytes), detail, stream, correlation, start, end);
+    }
+
+    /// Overhead on the current thread.
+    pub(crate) fn overhead(&mut self, kind: OverheadKind, start: i64, end: i64) {
+        let (thread, process) = (self.thread, self.builder.process(1));
+        self.builder.push_overhead(start, end, kind, process, Some(thread), CorrelationId::NONE);
+    }
+
     pub(crate) fn op(&mut self, kind: OpKind, detail: Detail, stream: u32, correlation: u64, start: i64, end: i64) {
+        self.op_of_bytes((kind, 0), detail, stream, correlation, start, end);
+    }
+
+    fn op_of_bytes(
+        &mut self,
+        (kind, bytes): (OpKind, u64),
+        detail: Detail,
+        stream: u32,
+        correlation: u64,
+        start: i64,
+        end: i64,
+    ) {
         let stream = self.stream(stream);
         let name = self.builder.name("op");
         self.builder.push_op(OpInput {
@@ -80,7 +112,7 @@ impl Scene {
             kind,
             name,
             correlation: CorrelationId(correlation),
-            bytes: 0,
+            bytes,
             graph: GraphId::NONE,
             graph_node: 0,
             detail,

@@ -4,8 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::contract::{
     Bubble, BubbleFigures, Device, DrainedBy, HistogramBucket, IterationSource, Iterations, Launches, Process, Quality,
-    Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, Tool, Window,
-    Workload,
+    Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, Tool, Window, Workload,
 };
 use super::demangle::demangle;
 use crate::analysis::{self, Analysis, DeviceAnalysis, Percentiles, SyncCallRow};
@@ -297,6 +296,7 @@ impl Names<'_> {
 mod tests {
     use super::*;
     use crate::analysis::{Cause, Confidence, SegmentKind, analyze};
+    use crate::trace::Ns;
     use crate::trace::{CallInput, CorrelationId, Detail, GraphId, OpInput, OpKind, TraceBuilder};
 
     /// Two kernels in each of `rounds` rounds, the host waiting after the second.

@@ -1,1 +1,412 @@
+//! Traces made by hand with one pattern each, and the guards.
+
 use super::*;
+use crate::analysis::full;
+use crate::analysis::scene::Scene;
+use crate::analysis::waits::Waits;
+use crate::trace::MemoryKind::{Device, Pageable, Pinned};
+use crate::trace::{OverheadKind, StreamKind, SyncKind};
+
+const US: i64 = 1_000;
+
+/// The findings of a whole trace. What holds for all is checked here.
+fn findings(trace: &Trace) -> Findings {
+    let full = full(trace, &Options::default());
+    let waits = Waits::new(trace);
+    let replay = Replay::new(trace, &waits, None);
+    let span = replay.unchanged().span;
+    for finding in &full.findings.found {
+        let outcome = replay.with(&finding.changes);
+        assert_eq!(outcome.gain, Some(finding.recoverable), "{}: promises what the replay shows", finding.id);
+        assert!(finding.recoverable.0 * 100 >= span.0, "{}", finding.id);
+        let share = finding.recoverable.0 * 100 / span.0;
+        let severity = if share >= 10 {
+            Severity::High
+        } else if share >= 3 {
+            Severity::Medium
+        } else {
+            Severity::Low
+        };
+        assert_eq!(finding.severity, severity);
+        assert!(finding.count > 0 && !finding.evidence.is_empty() && !finding.remedy.is_empty());
+        assert!(finding.evidence.iter().flat_map(|evidence| &evidence.at).all(|&at| at <= trace.end));
+    }
+    assert!(full.findings.found.is_sorted_by(|a, b| a.recoverable >= b.recoverable));
+    let facts = full.replay.unwrap();
+    assert_eq!(facts.what_if.len(), full.findings.found.len());
+    assert_eq!(facts.all_together.is_some(), !full.findings.found.is_empty());
+    full.findings
+}
+
+fn ids(trace: &Trace) -> Vec<FindingId> {
+    let findings = findings(trace);
+    assert_eq!(findings.withheld, None);
+    findings.found.iter().map(|finding| finding.id).collect()
+}
+
+/// A trace of `count` steps. Each is told its number, correlation ids to use from, and when it begins; it says when the
+/// next one begins.
+fn steps(count: u64, mut step: impl FnMut(&mut Scene, u64, u64, i64) -> i64) -> Trace {
+    let mut scene = Scene::new();
+    let mut at = 0;
+    for index in 0..count {
+        at = step(&mut scene, index, index * 100 + 1, at);
+    }
+    scene.finish()
+}
+
+/// Launches a kernel of 12 µs on an idle device and copies `bytes` from it to pinned memory; then waits for both.
+fn read_back(scene: &mut Scene, bytes: u64, id: u64, at: i64) -> i64 {
+    scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 17 * US));
+    let (call, op) = ((at + 4_200, at + 6 * US), (7, at + 18 * US, at + 19 * US));
+    scene.copies(("cudaMemcpyAsync_v3020", bytes), (Device, Pinned), id + 1, call, op);
+    scene.stream_sync(id + 2, 7, at + 6_200, at + 22 * US);
+    at + 23 * US
+}
+
+#[test]
+fn a_value_read_back_in_every_step() {
+    let trace = steps(40, |scene, _, id, at| read_back(scene, 4, id, at));
+    let findings = findings(&trace);
+    let [finding] = findings.found.as_slice() else { panic!("{findings:?}") };
+    assert_eq!((finding.id, finding.severity, finding.count), (FindingId::ScalarReadback, Severity::High, 39));
+    let evidence = &finding.evidence[0];
+    assert_eq!(evidence.api.as_deref(), Some("cudaMemcpyAsync"));
+    let text = "cudaMemcpyAsync of 4 bytes and cudaStreamSynchronize behind it, 39 times, 39 bubbles";
+    assert!(evidence.text.starts_with(text), "{}", evidence.text);
+    assert_eq!(evidence.at.len(), 3);
+}
+
+#[test]
+fn the_same_with_an_item_from_pageable_memory_is_one_finding() {
+    let trace = steps(40, |scene, _, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 17 * US));
+        let (call, op) = ((at + 4_200, at + 21 * US), (7, at + 18 * US, at + 19 * US));
+        scene.copies(("cudaMemcpyAsync_v3020", 4), (Device, Pageable), id + 1, call, op);
+        scene.stream_sync(id + 2, 7, at + 21_200, at + 22 * US);
+        at + 23 * US
+    });
+    assert_eq!(ids(&trace), [FindingId::ScalarReadback]);
+}
+
+#[test]
+fn a_large_copy_that_is_waited_for_is_no_scalar() {
+    let trace = steps(40, |scene, _, id, at| read_back(scene, 1 << 16, id, at));
+    assert_eq!(ids(&trace), [FindingId::BlockingCopyInLoop]);
+    let blocking = steps(40, |scene, _, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 17 * US));
+        let (call, op) = ((at + 4_200, at + 25 * US), (7, at + 20 * US, at + 22 * US));
+        scene.copies(("cudaMemcpy_v3020", 1 << 16), (Device, Pageable), id + 1, call, op);
+        at + 26 * US
+    });
+    assert_eq!(ids(&blocking), [FindingId::BlockingCopyInLoop]);
+}
+
+#[test]
+fn a_value_looked_at_steps_later_is_no_finding() {
+    // The wait is for the copy of the step before, which was done long ago: the device has work all the time.
+    let trace = steps(60, |scene, index, id, at| {
+        let start = 5 * US + index as i64 * 15 * US;
+        scene.launch(id, (at, at + 4 * US), 7, (start, start + 12 * US));
+        let (call, op) = ((at + 4_200, at + 6 * US), (7, start + 13 * US, start + 14 * US));
+        scene.copies(("cudaMemcpyAsync_v3020", 4), (Device, Pinned), id + 1, call, op);
+        scene.record_event(id + 2, at + 6_200, 7, index as u32 + 1, Some(index + 1));
+        if index == 0 {
+            return at + 7 * US;
+        }
+        let (from, to) = (at + 6_500, at + 7_500);
+        scene.call("cudaEventSynchronize_v3020", id + 3, from, to.max(start + US));
+        let event = Some((index as u32, Some(index)));
+        scene.sync_record(SyncKind::Event, id + 3, (from, to.max(start + US)), None, event);
+        to.max(start + US) + US
+    });
+    assert_eq!(ids(&trace), []);
+}
+
+#[test]
+fn a_synchronisation_after_every_launch() {
+    let trace = steps(40, |scene, _, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 25 * US));
+        scene.stream_sync(id + 1, 7, at + 4_200, at + 27 * US);
+        at + 28 * US
+    });
+    let findings = findings(&trace);
+    assert_eq!(findings.found.len(), 1);
+    assert_eq!(findings.found[0].id, FindingId::SyncAfterLaunch);
+    assert_eq!(findings.found[0].title, "The host waits for the GPU after every launch, 39 times");
+}
+
+#[test]
+fn pageable_memory_in_an_asynchronous_copy() {
+    let trace = steps(40, |scene, _, id, at| {
+        let (call, op) = ((at, at + 100 * US), (7, at + 102 * US, at + 122 * US));
+        scene.copies(("cudaMemcpyAsync_v3020", 1 << 20), (Pageable, Device), id, call, op);
+        scene.launch(id + 1, (at + 101 * US, at + 105 * US), 7, (at + 123 * US, at + 153 * US));
+        at + 106 * US + 50 * US
+    });
+    assert_eq!(ids(&trace), [FindingId::PageableAsyncCopy]);
+}
+
+#[test]
+fn allocation_in_the_loop() {
+    let trace = steps(40, |scene, _, id, at| {
+        scene.call("cudaMalloc_v3020", id, at, at + 40 * US);
+        scene.launch(id + 1, (at + 41 * US, at + 45 * US), 7, (at + 46 * US, at + 66 * US));
+        scene.call("cudaFree_v3020", id + 2, at + 46 * US, at + 100 * US);
+        at + 101 * US
+    });
+    assert_eq!(ids(&trace), [FindingId::AllocationInLoop]);
+}
+
+#[test]
+fn allocation_while_starting_up_is_no_loop() {
+    let trace = steps(200, |scene, index, id, at| {
+        let mut at = at;
+        if index < 20 {
+            scene.call("cudaMalloc_v3020", id, at, at + 40 * US);
+            at += 41 * US;
+        }
+        scene.launch(id + 1, (at, at + 4 * US), 7, (at + 5 * US, at + 24 * US));
+        at + 20 * US
+    });
+    assert_eq!(ids(&trace), []);
+}
+
+#[test]
+fn the_legacy_default_stream_serialises() {
+    let mut scene = Scene::new();
+    scene.stream_kind(7, StreamKind::Null);
+    scene.stream_kind(13, StreamKind::Blocking);
+    scene.stream_kind(14, StreamKind::Blocking);
+    for index in 0..120 {
+        let (call, start) = (index * 5 * US, 6 * US + index * 22 * US);
+        let stream = [7, 13, 14][index as usize % 3];
+        scene.launch(index as u64 + 1, (call, call + 4 * US), stream, (start, start + 20 * US));
+    }
+    let trace = scene.finish();
+    let findings = findings(&trace);
+    assert_eq!(findings.found.len(), 1, "{findings:?}");
+    assert_eq!(findings.found[0].id, FindingId::DefaultStream);
+    assert!(findings.found[0].evidence[0].text.contains("streams 13, 14"), "{findings:?}");
+}
+
+#[test]
+fn streams_that_wait_for_each_other_never_overlap() {
+    let mut scene = Scene::new();
+    let mut at = 0;
+    for index in 0..80_u64 {
+        let stream = 7 + (index % 2) as u32;
+        let start = 10 * US + index as i64 * 23 * US;
+        let id = index * 10 + 1;
+        if index > 0 {
+            scene.wait_event(id, at, stream, 9, Some(index));
+            at += 200;
+        }
+        scene.launch(id + 1, (at, at + 4 * US), stream, (start, start + 20 * US));
+        scene.record_event(id + 2, at + 4_100, stream, 9, Some(index + 1));
+        at += 4_300;
+    }
+    assert_eq!(ids(&scene.finish()), [FindingId::NoOverlap]);
+}
+
+#[test]
+fn host_code_between_steps() {
+    let trace = steps(30, |scene, _, id, at| {
+        for launch in 0..5 {
+            let at = at + launch * 30 * US;
+            scene.launch(id + launch as u64, (at, at + 4 * US), 7, (at + 5 * US, at + 34 * US));
+        }
+        at + 800 * US
+    });
+    assert_eq!(ids(&trace), [FindingId::HostBoundStep]);
+}
+
+#[test]
+fn many_launches_of_short_kernels() {
+    let trace = steps(400, |scene, _, id, at| {
+        scene.launch(id, (at, at + 5 * US), 7, (at + 6 * US, at + 8 * US));
+        at + 5_500
+    });
+    assert_eq!(ids(&trace), [FindingId::TinyLaunches]);
+}
+
+#[test]
+fn a_graph_built_in_every_step() {
+    let trace = steps(30, |scene, _, id, at| {
+        scene.call("cudaStreamBeginCapture_v10000", id, at, at + US);
+        scene.call("cudaLaunchKernel_v7000", id + 1, at + 2 * US, at + 3 * US);
+        scene.call("cudaStreamEndCapture_v10000", id + 2, at + 4 * US, at + 6 * US);
+        scene.call("cudaGraphInstantiate_v12000", id + 3, at + 7 * US, at + 60 * US);
+        scene.call("cudaGraphLaunch_v10000", id + 4, at + 61 * US, at + 68 * US);
+        scene.kernel(7, id + 4, at + 69 * US, at + 89 * US);
+        at + 70 * US
+    });
+    assert_eq!(ids(&trace), [FindingId::GraphReinstantiated]);
+}
+
+#[test]
+fn waiting_to_read_the_time_between_events() {
+    let trace = steps(40, |scene, index, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 25 * US));
+        scene.record_event(id + 1, at + 4_100, 7, 9, Some(index + 1));
+        scene.call("cudaEventSynchronize_v3020", id + 2, at + 4_300, at + 28 * US);
+        let event = Some((9, Some(index + 1)));
+        scene.sync_record(SyncKind::Event, id + 2, (at + 4_300, at + 28 * US), None, event);
+        scene.call("cudaEventElapsedTime_v3020", id + 3, at + 28_100, at + 29 * US);
+        at + 29_200
+    });
+    assert_eq!(ids(&trace), [FindingId::EventTiming]);
+}
+
+/// 60 quick steps; in every tenth from the thirtieth on, `held` happens inside a launch of 800 µs.
+fn held_launches(held: OverheadKind, every: u64) -> Trace {
+    steps(60, |scene, index, id, at| {
+        let length = if index >= 30 && index % every == 0 { 800 * US } else { 4 * US };
+        if length > 4 * US {
+            scene.overhead(held, at + US, at + length - US);
+        }
+        scene.launch(id, (at, at + length), 7, (at + length + US, at + length + 31 * US));
+        at + length + 25 * US
+    })
+}
+
+#[test]
+fn code_loaded_in_steady_state() {
+    assert_eq!(ids(&held_launches(OverheadKind::LazyLoading, 10)), [FindingId::LazyLoading]);
+}
+
+#[test]
+fn a_full_command_buffer() {
+    assert_eq!(ids(&held_launches(OverheadKind::CommandBufferFull, 2)), [FindingId::CommandBufferFull]);
+    assert_eq!(ids(&held_launches(OverheadKind::CommandBufferFull, 10)), [], "three times is no loop");
+}
+
+#[test]
+fn queries_in_a_spin() {
+    let trace = steps(40, |scene, _, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 25 * US));
+        for query in 0..10 {
+            let from = at + 5 * US + query * 2_200;
+            let result = if query < 9 { 600 } else { 0 };
+            scene.call_returning("cudaStreamQuery_v3020", id + 1 + query as u64, from, from + 2 * US, result);
+        }
+        at + 28 * US
+    });
+    let findings = findings(&trace);
+    assert_eq!(findings.found.len(), 1, "{findings:?}");
+    assert_eq!((findings.found[0].id, findings.found[0].count), (FindingId::BusyPolling, 39));
+    assert!(findings.found[0].title.ends_with("390 queries"), "{}", findings.found[0].title);
+}
+
+#[test]
+fn a_busy_device_has_no_finding() {
+    // A synchronisation per kernel, each of which costs 8 µs of 1 ms.
+    let trace = steps(40, |scene, _, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 1_000 * US));
+        scene.stream_sync(id + 1, 7, at + 4_200, at + 1_002 * US);
+        at + 1_003 * US
+    });
+    assert_eq!(ids(&trace), []);
+}
+
+#[test]
+fn one_synchronisation_at_the_end_is_no_finding() {
+    let mut scene = Scene::new();
+    for index in 0..100 {
+        let (call, start) = (index * 5 * US, 6 * US + index * 21 * US);
+        scene.launch(index as u64 + 1, (call, call + 4 * US), 7, (start, start + 20 * US));
+    }
+    scene.call("cudaDeviceSynchronize_v3020", 1_000, 501 * US, 2_110 * US);
+    assert_eq!(ids(&scene.finish()), []);
+}
+
+#[test]
+fn a_few_synchronisations_are_no_loop() {
+    let trace = steps(200, |scene, index, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 20 * US));
+        if index % 80 == 40 {
+            scene.stream_sync(id + 1, 7, at + 4_200, at + 500 * US);
+            return at + 501 * US;
+        }
+        at + 17 * US
+    });
+    assert_eq!(ids(&trace), []);
+}
+
+#[test]
+fn what_recovers_too_little_is_no_finding() {
+    // The host's own 400 µs per step dwarf a wait of 2 µs.
+    let trace = steps(40, |scene, _, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 6 * US));
+        scene.stream_sync(id + 1, 7, at + 4_200, at + 7 * US);
+        at + 407 * US
+    });
+    assert_eq!(ids(&trace), [FindingId::HostBoundStep]);
+}
+
+#[test]
+fn nothing_is_promised_on_unreliable_records() {
+    let mut scene = Scene::new();
+    for index in 0..40 {
+        read_back(&mut scene, 4, index * 100 + 1, index as i64 * 23 * US);
+    }
+    scene.builder.meta.losses.dropped_records = 3;
+    let full = full(&scene.finish(), &Options::default());
+    assert_eq!(full.findings.found, []);
+    assert_eq!(
+        full.findings.withheld.as_deref(),
+        Some("idle time is not reliable: 3 records were dropped while recording")
+    );
+    assert!(full.analysis.sync_calls.iter().all(|row| row.recoverable.is_none()));
+}
+
+#[test]
+fn nothing_is_promised_when_the_replay_misses_the_recording() {
+    // The second kernel starts 15 µs after the first, launched neither before nor after it: nothing says why.
+    let trace = steps(40, |scene, _, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 15 * US));
+        scene.launch(id + 1, (at + 10 * US, at + 14 * US), 7, (at + 30 * US, at + 40 * US));
+        scene.stream_sync(id + 2, 7, at + 14_200, at + 42 * US);
+        at + 43 * US
+    });
+    let full = full(&trace, &Options::default());
+    assert_eq!(full.findings.found, []);
+    let reason = full.findings.withheld.unwrap();
+    assert!(reason.starts_with("a replay without any change misses the recording's length by "), "{reason}");
+    assert!(full.replay.unwrap().withheld);
+}
+
+#[test]
+fn nothing_is_promised_of_a_trace_without_device_work() {
+    let mut scene = Scene::new();
+    scene.call("cudaLaunchKernel_v7000", 1, 0, 4 * US);
+    let full = full(&scene.finish(), &Options::default());
+    assert!(full.findings.withheld.is_some() && full.replay.is_none());
+}
+
+#[test]
+fn no_more_changes_are_replayed_than_allowed() {
+    let trace = steps(40, |scene, _, id, at| read_back(scene, 4, id, at));
+    let none = full(&trace, &Options { max_changes: 0, ..Options::default() });
+    assert_eq!(none.findings.found, []);
+    assert!(none.analysis.sync_calls.iter().all(|row| row.recoverable.is_none()));
+    let one = full(&trace, &Options { max_changes: 1, ..Options::default() });
+    assert_eq!(one.findings.found.len(), 1);
+    assert!(one.analysis.sync_calls.iter().all(|row| row.recoverable.is_none()));
+    let two = full(&trace, &Options { max_changes: 2, ..Options::default() });
+    assert_eq!(two.analysis.sync_calls.iter().filter(|row| row.recoverable.is_some()).count(), 1);
+}
+
+#[test]
+fn changes_that_were_asked_for_are_answered_besides() {
+    let trace = steps(40, |scene, _, id, at| read_back(scene, 4, id, at));
+    let asked: Vec<Change> = ["host=0.5", "no-sync"].iter().map(|text| text.parse().unwrap()).collect();
+    let full = full(&trace, &Options { what_if: asked.clone(), ..Options::default() });
+    let facts = full.replay.unwrap();
+    assert_eq!(facts.what_if.len(), 3);
+    assert!(facts.what_if.is_sorted_by(|a, b| a.gain >= b.gain));
+    let mut all = full.findings.found[0].changes.clone();
+    all.extend(asked);
+    let waits = Waits::new(&trace);
+    assert_eq!(facts.all_together.unwrap().span, Replay::new(&trace, &waits, None).with(&all).span);
+}

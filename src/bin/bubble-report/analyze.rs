@@ -1,8 +1,7 @@
 //! `analyze`: one trace, one report.
 
 use anyhow::anyhow;
-use bubblescope::analysis::replay::{Change, Replay};
-use bubblescope::analysis::waits::Waits;
+use bubblescope::analysis::replay::Change;
 use bubblescope::analysis::{self, Analysis, windows};
 use bubblescope::open::open;
 use bubblescope::report::{self, Report};
@@ -17,10 +16,7 @@ pub(crate) fn analyze(args: &AnalyzeArgs) -> Outcome {
     let path = args.trace.display().to_string();
     let trace = open(&args.trace).map_err(anyhow::Error::from)?;
     let window = chosen(&trace, &args.window)?;
-    let mut report = report_on(&trace, &path, window, args.top)?;
-    if !args.changes.is_empty() {
-        report.replay = Some(replayed(&trace, window, &args.changes));
-    }
+    let report = report_with(&trace, &path, window, args.top, &args.changes)?;
     output::report(&report, args.format.format)?;
     Ok(())
 }
@@ -39,12 +35,6 @@ pub(crate) fn chosen(trace: &Trace, args: &WindowArgs) -> anyhow::Result<Window>
     } else {
         Window::Measured
     })
-}
-
-/// What the replay says about some changes.
-fn replayed(trace: &Trace, window: Window, changes: &[Change]) -> report::contract::Replay {
-    let waits = Waits::new(trace);
-    report::contract::Replay::of(&Replay::new(trace, &waits, window.part(trace)), changes)
 }
 
 /// Which part of a trace to look at.
@@ -79,6 +69,11 @@ pub(crate) fn analysis_of(trace: &Trace, window: Window) -> Analysis {
 /// # Errors
 /// When there is no device activity to report on.
 pub(crate) fn report_on(trace: &Trace, path: &str, window: Window, top: usize) -> Result<Report, Failure> {
+    report_with(trace, path, window, top, &[])
+}
+
+/// The same with what `changes` would gain besides the findings.
+fn report_with(trace: &Trace, path: &str, window: Window, top: usize, changes: &[Change]) -> Result<Report, Failure> {
     if trace.ops.is_empty() {
         let launches = trace.calls.kind.iter().filter(|kind| kind.submits()).count();
         return Err(Failure::Nothing(if launches > 0 {
@@ -87,11 +82,13 @@ pub(crate) fn report_on(trace: &Trace, path: &str, window: Window, top: usize) -
             anyhow!("{path} has no GPU activity")
         }));
     }
-    let analysis = analysis_of(trace, window);
-    if analysis.devices.is_empty() {
+    let options =
+        analysis::Options { window: window.part(trace), what_if: changes.to_vec(), ..analysis::Options::default() };
+    let full = analysis::full(trace, &options);
+    if full.analysis.devices.is_empty() {
         return Err(Failure::Nothing(anyhow!(
             "{path} has no GPU activity in its measured part; --whole looks at all of it"
         )));
     }
-    Ok(Report::new(trace, &analysis, &report::Options { path: path.to_owned(), top }))
+    Ok(Report::full(trace, &full, &report::Options { path: path.to_owned(), top }))
 }

@@ -140,7 +140,8 @@ pub(crate) struct AnalyzeArgs {
     pub(crate) top: usize,
     #[command(flatten)]
     pub(crate) window: WindowArgs,
-    /// Replay the recording with a change: no-sync, remove=API, async=API, graph, pinned, host=FACTOR, no-tracer[=NS];
+    /// Replay the recording with a change: no-sync, remove=API, async=API, usual=API, graph, pinned, no-stream-waits,
+    /// no-default-stream, host=FACTOR, no-tracer[=NS];
     /// may be given several times, which also replays all of them together
     #[arg(long = "what-if", value_name = "CHANGE")]
     pub(crate) changes: Vec<Change>,
