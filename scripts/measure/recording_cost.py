@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What recording adds to each launch: off, a bare CUPTI client with the same kinds, and bubble-report, in turn.
 
-    recording_cost.py BUBBLE_REPORT CUPTI_INCLUDE CUDA_INCLUDE [REPETITIONS]
+    recording_cost.py BUBBLE_REPORT CUPTI_INCLUDE CUDA_INCLUDE [REPETITIONS [NAME=JSON ...]]
+
+NAME=JSON measures another setting of the recorder beside the default, such as small='{"device_buffer_bytes": 3355443}'.
 
 Builds bare_inject.c against the libcupti that `bubble-report doctor` finds, runs every workload below in a process of
 its own for each mode, interleaved, and prints medians, spread and ratios as a Markdown table. Needs a GPU.
@@ -32,15 +34,20 @@ WORKLOADS = [
     ("graph of 10 iterations of 4 kernels", "scalar-readback", "graph",
      {"kernels-per-iteration": 4, "iterations": 2000}, 8000),
 ]
-MODES = ["off", "bare", "bubble-report"]
+# What the recorder is asked for; further entries are measured beside the first.
+CONFIGS = {"bubble-report": {"events": True}}
+for extra in sys.argv[5:]:
+    name, text = extra.split("=", 1)
+    CONFIGS[name] = {"events": True} | json.loads(text)
+MODES = ["off", "bare", *CONFIGS]
 
 
 def wall(workload, variant, options, mode, number):
     spec = {"workload": workload, "variant": variant, "options": {name: str(value) for name, value in options.items()}}
     recording = None
     environment = dict(os.environ)
-    if mode == "bubble-report":
-        recording = {"spool": str(scratch / f"{number}.bubcap"), "whole_graphs": False, "cupti": None}
+    if mode in CONFIGS:
+        recording = {"spool": str(scratch / f"{number}.bubcap"), "config": CONFIGS[mode]}
     if mode == "bare":
         environment["CUDA_INJECTION64_PATH"] = str(bare)
         environment["BARE_KINDS"] = ",".join(map(str, recorder["kinds"]))
@@ -64,10 +71,10 @@ for name, workload, variant, options, launches in WORKLOADS:
         for mode in order:
             walls[mode].append(wall(workload, variant, options, mode, repetition) / launches)
     middle = {mode: statistics.median(values) for mode, values in walls.items()}
-    pairs = statistics.median(ours / theirs for ours, theirs in zip(walls["bubble-report"], walls["bare"]))
     for mode in MODES:
         values = walls[mode]
         added = "" if mode == "off" else f"{middle[mode] - middle['off']:+.0f}"
-        against_bare = f"{middle[mode] / middle['bare']:.3f} (paired median {pairs:.3f})" if mode == "bubble-report" else ""
+        pairs = statistics.median(ours / theirs for ours, theirs in zip(values, walls["bare"]))
+        against_bare = f"{middle[mode] / middle['bare']:.3f} (paired median {pairs:.3f})" if mode in CONFIGS else ""
         print(f"| {name} | {mode} | {middle[mode]:.0f} ({min(values):.0f} to {max(values):.0f}) | {added} | "
               f"{middle[mode] / middle['off']:.3f} | {against_bare} |", flush=True)

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cupti::Config;
 use serde::{Deserialize, Serialize};
 use workloads::RunSpec;
 
@@ -21,10 +22,8 @@ pub struct Plan {
     pub repetitions: u32,
     /// Folder for the spools.
     pub folder: PathBuf,
-    /// Whether graph launches are recorded as one op each.
-    pub whole_graphs: bool,
-    /// The libcupti to load in place of the one that is found.
-    pub cupti: Option<PathBuf>,
+    /// What to record of the profiled repetitions, and how.
+    pub config: Config,
 }
 
 /// One repetition that ran.
@@ -187,11 +186,7 @@ pub fn run(plan: &Plan, mut progress: impl FnMut(&RunSpec, bool, u32)) -> Result
 /// Runs one repetition.
 fn repeat(plan: &Plan, spec: &RunSpec, profiled: bool, round: u32) -> Result<(Repetition, String), RepetitionError> {
     let spool = profiled.then(|| spool_name(spec, round));
-    let recording = spool.as_ref().map(|name| Recording {
-        spool: plan.folder.join(name),
-        whole_graphs: plan.whole_graphs,
-        cupti: plan.cupti.clone(),
-    });
+    let recording = spool.as_ref().map(|name| Recording { spool: plan.folder.join(name), config: plan.config.clone() });
     let outcome = child::repeat(&plan.program, Repeat { spec: spec.clone(), recording })?;
     let repetition = Repetition {
         variant: spec.variant().to_owned(),

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cupti::spool::{Graphs, Reader};
+use cupti::spool::Reader;
 use cupti::{Config, Recorder, RecorderError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -40,10 +40,8 @@ pub struct Repeat {
 pub struct Recording {
     /// The spool to write.
     pub spool: PathBuf,
-    /// Whether graph launches are recorded as one op each, in place of their nodes.
-    pub whole_graphs: bool,
-    /// The libcupti to load in place of the one that is found.
-    pub cupti: Option<PathBuf>,
+    /// What to record, and how.
+    pub config: Config,
 }
 
 /// What a child process answers. Travels as JSON on its standard output.
@@ -195,7 +193,7 @@ pub fn serve() -> io::Result<()> {
 
 /// Starts a recording and then CUDA, in the order in which a recorded program does.
 fn try_out(recording: &Recording) -> Probe {
-    let recorder = Recorder::start(&config(recording), &recording.spool).map_err(|error| chain(&error));
+    let recorder = Recorder::start(&recording.config, &recording.spool).map_err(|error| chain(&error));
     let gpus =
         cupti::loader::gpus().map(|gpus| gpus.into_iter().map(|gpu| gpu.name).collect()).map_err(|error| chain(&error));
     let recording = recorder.and_then(|recorder| {
@@ -208,22 +206,12 @@ fn try_out(recording: &Recording) -> Probe {
     Probe { gpus, recording }
 }
 
-/// How the recorder is set up.
-fn config(recording: &Recording) -> Config {
-    Config {
-        graphs: if recording.whole_graphs { Graphs::Graph } else { Graphs::Node },
-        events: true,
-        cupti: recording.cupti.clone(),
-        ..Config::default()
-    }
-}
-
 /// Runs the workload, recorded or not.
 fn perform(request: &Repeat) -> Result<Outcome, (FailureKind, String)> {
     let Some(recording) = &request.recording else {
         return workloads::run(&request.spec).map_err(|error| workload_failure(&error));
     };
-    let recorder = Recorder::start(&config(recording), &recording.spool).map_err(|error| recorder_failure(&error))?;
+    let recorder = Recorder::start(&recording.config, &recording.spool).map_err(|error| recorder_failure(&error))?;
     let result = workloads::run(&request.spec);
     if let Ok(outcome) = &result {
         recorder.note(WORKLOAD_NOTE, &note(&request.spec, outcome));

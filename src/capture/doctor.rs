@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use cupti::Config;
 use cupti::loader::{Survey, survey};
 use serde::Serialize;
 
@@ -45,7 +46,10 @@ pub fn examine(program: &Path, scratch: &Path, cupti: Option<PathBuf>) -> Diagno
     let survey = survey();
     let probe = match &survey.driver {
         Ok(_) => {
-            let recording = Recording { spool: scratch.join("probe.bubcap"), whole_graphs: false, cupti };
+            let recording = Recording {
+                spool: scratch.join("probe.bubcap"),
+                config: Config { events: true, cupti, ..Config::default() },
+            };
             child::probe(program, recording).unwrap_or_else(|error| both(&said(&error)))
         }
         Err(error) => both(&error.to_string()),

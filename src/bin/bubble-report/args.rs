@@ -90,6 +90,15 @@ pub(crate) enum Graphs {
     Graph,
 }
 
+impl From<Graphs> for cupti::spool::Graphs {
+    fn from(graphs: Graphs) -> Self {
+        match graphs {
+            Graphs::Node => Self::Node,
+            Graphs::Graph => Self::Graph,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// The workload; `bubble-report list` shows them

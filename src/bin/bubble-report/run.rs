@@ -12,7 +12,7 @@ use bubblescope::trace::file;
 use workloads::{RunSpec, WorkloadInfo};
 
 use crate::analyze::{Window, report_on};
-use crate::args::{Graphs, RunArgs, WorkloadArgs};
+use crate::args::{RunArgs, WorkloadArgs};
 use crate::exit::{Failure, Outcome};
 use crate::{output, progress};
 
@@ -92,8 +92,12 @@ pub(crate) fn live(
         specs,
         repetitions,
         folder: folder.to_owned(),
-        whole_graphs: args.graphs == Graphs::Graph,
-        cupti: args.cupti.clone(),
+        config: cupti::Config {
+            graphs: args.graphs.into(),
+            events: true,
+            cupti: args.cupti.clone(),
+            ..cupti::Config::default()
+        },
     };
     let result = campaign::run(&plan, |spec, profiled, _| {
         bar.set_message(format!("{}{}", spec.variant(), if profiled { ", recorded" } else { "" }));
