@@ -1,5 +1,7 @@
 //! `bubble-report` as a process: what it prints where, and how it ends.
 
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
