@@ -47,6 +47,8 @@ pub struct FindingLimits {
     pub tiny_kernel: Ns,
     /// Fewer launches are not many: 50.
     pub many_launches: usize,
+    /// Host code of this length between two launches does more than launch: 50 µs.
+    pub long_host_code: Ns,
 }
 
 impl Default for FindingLimits {
@@ -59,6 +61,7 @@ impl Default for FindingLimits {
             scalar_bytes: 64,
             tiny_kernel: Ns::from_us(10),
             many_launches: 50,
+            long_host_code: Ns::from_us(50),
         }
     }
 }

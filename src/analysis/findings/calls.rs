@@ -285,7 +285,8 @@ fn group_text(subject: &Subject<'_>, group: &Group, copies: &[&HostCopy]) -> Str
     let mut sizes: Vec<u64> = copies.iter().map(|copy| subject.trace.ops.bytes[copy.op.index()]).collect();
     let bytes = crate::analysis::stats::low_median(&mut sizes).unwrap_or(0);
     let site = group.site.as_ref().map_or_else(String::new, |site| format!(" in {site}"));
-    let sync = copies.iter().find_map(|copy| copy.sync);
+    let syncs: Vec<CallIdx> = copies.iter().filter_map(|copy| copy.sync).collect();
+    let sync = syncs.first().copied().filter(|_| syncs.len() * 2 >= copies.len());
     let sync = sync.map_or_else(String::new, |call| format!(" and {} behind it", subject.trace.call_name(call)));
     let calls: Vec<CallIdx> = copies.iter().flat_map(|copy| copy.calls()).collect();
     let idle = subject.bubbles_of(&calls);

@@ -2,8 +2,9 @@
 
 use super::subject::{Group, Subject, Words, examples, grouped, micros, times};
 use super::{Candidate, Evidence, FindingId, share_exceeds};
-use crate::analysis::cause::Cause;
+use crate::analysis::cause::{Cause, SegmentKind};
 use crate::analysis::replay::{CallSet, Change};
+use crate::analysis::result::{Bubble, DeviceAnalysis};
 use crate::trace::{ApiKind, CallIdx, Ns, Overhead, OverheadKind, ThreadIdx};
 
 /// Every candidate of these.
@@ -19,9 +20,12 @@ fn idle_of(subject: &Subject<'_>, cause: Cause) -> Ns {
 }
 
 fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
-    let mut bubbles: Vec<_> = subject.bubbles().filter(|bubble| bubble.root.cause == Cause::HostBound).collect();
+    let devices = subject.analysis.devices.iter();
+    let mut bubbles: Vec<&Bubble> = devices
+        .flat_map(|device| device.bubbles.iter().filter(|bubble| waits_for_host_code(subject, device, bubble)))
+        .collect();
     let moments: Vec<Ns> = bubbles.iter().map(|bubble| bubble.interval.start).collect();
-    let idle = idle_of(subject, Cause::HostBound);
+    let idle: Ns = bubbles.iter().map(|bubble| bubble.interval.len()).sum();
     if !subject.keeps_recurring(&moments) || !share_exceeds(idle, subject.span.len(), subject.limits.min_idle_percent) {
         return None;
     }
@@ -47,6 +51,21 @@ fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
         change: Change::Host { millionths: 500_000 }.to_string(),
         estimate: idle,
     })
+}
+
+/// Whether a launch came late because the program ran code of its own: that is the root, or, where steps are so alike
+/// that the median tells nothing, it fills half of the bubble and is long.
+fn waits_for_host_code(subject: &Subject<'_>, device: &DeviceAnalysis, bubble: &Bubble) -> bool {
+    match bubble.root.cause {
+        Cause::HostBound => true,
+        Cause::LaunchBound => {
+            let segments = device.segments_of(bubble).iter();
+            let code = segments.filter(|segment| segment.kind == SegmentKind::HostCode);
+            let code: Ns = code.map(|segment| segment.interval.len()).sum();
+            code >= subject.limits.long_host_code && code.0 >= bubble.interval.len().0 / 2
+        }
+        _ => false,
+    }
 }
 
 /// Many launches of kernels too short to hide the launches.

@@ -222,6 +222,15 @@ fn host_code_between_steps() {
 }
 
 #[test]
+fn host_code_in_steps_that_are_all_alike() {
+    let trace = steps(60, |scene, _, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 30 * US));
+        at + 300 * US
+    });
+    assert_eq!(ids(&trace), [FindingId::HostBoundStep]);
+}
+
+#[test]
 fn many_launches_of_short_kernels() {
     let trace = steps(400, |scene, _, id, at| {
         scene.launch(id, (at, at + 5 * US), 7, (at + 6 * US, at + 8 * US));

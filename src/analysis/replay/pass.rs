@@ -135,6 +135,11 @@ pub(super) fn run<const K: usize>(
                 for k in 0..K {
                     if actions[k] == Action::Remove {
                         starts[k] = lanes[stream][k];
+                        if work.op != NONE {
+                            // The program still comes to this place: without its first or last op it is no shorter.
+                            let reached = start[k].saturating_add(plans[k].latency(step.usual_latency(latency, usual)));
+                            extents[device][k].include(reached, reached);
+                        }
                         continue;
                     }
                     let begin = base[k].saturating_add(work.offset);

@@ -448,8 +448,12 @@ impl<'a> Maker<'a> {
         self.block = block;
 
         let waits_for_own = wait.is_some_and(|wait| matches!(wait.target, Target::Op(_) | Target::OpStart(_)));
-        let submitted =
-            if waits_for_own { call.end.min(call.start.saturating_add(SUBMITTED_WITHIN)) } else { call.end };
+        let submitted = match waits_for_own {
+            // Pageable memory is copied first, and nobody knows for how long.
+            _ if first_op.is_some_and(|op| reads_pageable(trace, OpIdx::from_index(op))) => Ns::MAX,
+            true => call.end.min(call.start.saturating_add(SUBMITTED_WITHIN)),
+            false => call.end,
+        };
         let graph = usize::from(step.flags.has(Flags::GRAPH));
         if latest <= call.start {
             step.flags.set(Flags::EMPTY);
@@ -605,6 +609,11 @@ impl<'a> Maker<'a> {
 fn is_staged(trace: &Trace, op: OpIdx, wait: Option<Wait>) -> bool {
     let waits = wait.is_some_and(|wait| matches!(wait.cause, WaitCause::BlockingCopy | WaitCause::PageableCopy));
     waits || matches!(trace.op_detail(op), Detail::Copy { from, to, .. } if [from, to].contains(&MemoryKind::Pageable))
+}
+
+/// Whether an op copies from pageable memory.
+fn reads_pageable(trace: &Trace, op: OpIdx) -> bool {
+    matches!(trace.op_detail(op), Detail::Copy { from: MemoryKind::Pageable, .. })
 }
 
 /// Gives an op's moment a lane of its own, once.
