@@ -1,0 +1,96 @@
+//! The findings on recordings made on a real GPU: the pattern that each was made to show, and nothing on those made to
+//! be clean.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
+use std::path::Path;
+
+use bubblescope::analysis::{FindingId, FullAnalysis, Options, Severity, SyncCallRow, full};
+use bubblescope::open::open;
+use bubblescope::trace::{Ns, Trace};
+
+const KERNELS: [u32; 3] = [1, 4, 12];
+
+fn recording(path: &str) -> Trace {
+    open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(path)).unwrap()
+}
+
+/// The analysis of the measured part.
+fn measured(trace: &Trace) -> FullAnalysis {
+    let window = trace.meta.workload.as_ref().unwrap().measured;
+    full(trace, &Options { window, ..Options::default() })
+}
+
+fn ids(full: &FullAnalysis) -> Vec<FindingId> {
+    assert_eq!(full.findings.withheld, None);
+    full.findings.found.iter().map(|finding| finding.id).collect()
+}
+
+fn span(full: &FullAnalysis) -> Ns {
+    full.analysis.devices[0].span.len()
+}
+
+/// Whether a promise is within 10 % of what was measured.
+fn is_kept(promised: Ns, measured: Ns) -> bool {
+    promised.0.abs_diff(measured.0) * 10 <= measured.0.unsigned_abs()
+}
+
+#[test]
+fn what_reading_a_value_back_costs_is_what_doing_without_it_saved() {
+    for kernels in KERNELS {
+        let of = |variant: &str| measured(&recording(&format!("scalar-readback/kernels-{kernels}/{variant}.bubcap")));
+        let (sync, none) = (of("sync"), of("none"));
+        let saved = span(&sync) - span(&none);
+        let finding = &sync.findings.found[0];
+        assert_eq!((finding.id, finding.severity), (FindingId::ScalarReadback, Severity::High));
+        assert!((195..=200).contains(&finding.count), "{}", finding.count);
+        let row: &SyncCallRow = sync.analysis.sync_calls.iter().find(|row| row.api == "cuMemcpyDtoH").unwrap();
+        let whole = row.recoverable.unwrap();
+        println!(
+            "{kernels} kernels: {saved} saved; {} promised by the finding, {whole} by the call",
+            finding.recoverable
+        );
+        assert!(is_kept(finding.recoverable, saved), "{kernels}: {} of {saved}", finding.recoverable);
+        assert!(is_kept(whole, saved), "{kernels}: {whole} of {saved}");
+        assert!(row.drained_count >= row.calls() - 1, "{kernels}: {} of {}", row.drained_count, row.calls());
+    }
+}
+
+#[test]
+fn no_value_is_read_back_where_none_is_waited_for() {
+    for kernels in KERNELS {
+        for variant in ["async", "graph", "none"] {
+            let full = measured(&recording(&format!("scalar-readback/kernels-{kernels}/{variant}.bubcap")));
+            assert!(!ids(&full).contains(&FindingId::ScalarReadback), "{kernels} {variant}");
+        }
+    }
+}
+
+#[test]
+fn each_planted_cause_is_found() {
+    for (planted, expected) in [
+        ("allocation", Some(FindingId::AllocationInLoop)),
+        ("blocking-copy", Some(FindingId::ScalarReadback)),
+        ("default-stream", Some(FindingId::DefaultStream)),
+        ("dependency", Some(FindingId::NoOverlap)),
+        ("graph-internal", None),
+        ("host-bound", Some(FindingId::HostBoundStep)),
+        ("launch-bound", Some(FindingId::TinyLaunches)),
+        ("module-load", Some(FindingId::LazyLoading)),
+        ("pageable-copy", Some(FindingId::PageableAsyncCopy)),
+        ("sync", Some(FindingId::SyncAfterLaunch)),
+    ] {
+        let full = measured(&recording(&format!("planted/{planted}.bubcap")));
+        assert_eq!(ids(&full), Vec::from_iter(expected), "{planted}");
+    }
+}
+
+/// What a program does once, before and after its loop, is no finding either.
+#[test]
+fn whole_recordings_show_the_same_patterns() {
+    for kernels in KERNELS {
+        let trace = recording(&format!("scalar-readback/kernels-{kernels}/sync.bubcap"));
+        let (part, whole) = (measured(&trace), full(&trace, &Options::default()));
+        assert_eq!(ids(&part), ids(&whole), "{kernels}");
+    }
+}
