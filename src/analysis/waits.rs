@@ -113,6 +113,8 @@ pub struct Waits {
     calls: Vec<Wait>,
     /// Sorted by stream, then correlation.
     streams: Vec<StreamWait>,
+    /// Where each stream's waits begin in `streams`: one more entry than streams.
+    stream_offsets: Vec<u32>,
     unresolved_events: u64,
 }
 
@@ -138,6 +140,8 @@ impl Waits {
             waits.streams.push(StreamWait { stream, correlation: sync.correlation, call: sync.call, awaited });
         }
         waits.streams.sort_by_key(|wait| (wait.stream, wait.correlation));
+        let begins = |stream| waits.streams.partition_point(|wait| wait.stream.index() < stream) as u32;
+        waits.stream_offsets = (0..=trace.streams.len()).map(begins).collect();
         waits
     }
 
@@ -159,9 +163,8 @@ impl Waits {
 
     /// The waits of one stream, sorted by correlation.
     pub fn of_stream(&self, stream: StreamIdx) -> &[StreamWait] {
-        let from = self.streams.partition_point(|wait| wait.stream < stream);
-        let len = self.streams[from..].partition_point(|wait| wait.stream == stream);
-        &self.streams[from..from + len]
+        let offset = |at: usize| self.stream_offsets.get(at).map_or(self.streams.len(), |&offset| offset as usize);
+        &self.streams[offset(stream.index())..offset(stream.index() + 1)]
     }
 
     /// How many waits for an event could not be traced to the record they waited for.

@@ -25,6 +25,7 @@
 mod change;
 mod cost;
 mod model;
+mod order;
 mod pass;
 mod plan;
 mod prepare;

@@ -1,6 +1,6 @@
 //! The recording as the replay needs it: what each call and each op has to wait for, and by how much it follows.
 
-use crate::trace::{ApiKind, CallIdx, Ns, OpIdx, Trace};
+use crate::trace::{CallIdx, Ns, OpIdx, Trace};
 
 /// No position.
 pub(super) const NONE: u32 = u32::MAX;
@@ -39,7 +39,7 @@ impl Before {
     }
 }
 
-/// What is known about a step's block.
+/// What is known about a step: about its block, unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(u8);
 
@@ -52,6 +52,10 @@ impl Flags {
     pub(super) const HELD: Self = Self(4);
     /// It is a graph's.
     pub(super) const GRAPH: Self = Self(8);
+    /// The call goes on with the spin of the call before it on its thread: together they are one call.
+    pub(super) const CONTINUES: Self = Self(32);
+    /// Its call launches one kernel.
+    pub(super) const LAUNCH: Self = Self(64);
     /// It is a copy that passes through the driver's own memory or waits for itself: the call does work of its own
     /// before it submits the copy.
     pub(super) const STAGED: Self = Self(16);
@@ -185,11 +189,13 @@ impl Model {
     }
 
     /// How long a call takes that does what this step's does and is not held up.
-    pub(super) fn usual_length(&self, step: &Step, kind: ApiKind) -> Ns {
-        match kind {
-            ApiKind::GraphLaunch => self.graph_call.unwrap_or(step.length),
-            ApiKind::Launch => self.launch,
-            _ => self.submit,
+    pub(super) fn usual_length(&self, step: &Step) -> Ns {
+        if step.flags.has(Flags::LAUNCH) {
+            self.launch
+        } else if step.flags.has(Flags::GRAPH) {
+            self.graph_call.unwrap_or(step.length)
+        } else {
+            self.submit
         }
     }
 

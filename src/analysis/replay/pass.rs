@@ -1,11 +1,12 @@
 //! One walk over the model that replays up to `K` plans side by side.
 
 use super::change::TracerCost;
-use super::model::{DependencyKind, Model, NONE, Step};
+use super::model::{Before, DependencyKind, Flags, Model, NONE, Step};
 use crate::trace::Ns;
 
 /// What happens to a step in a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum Action {
     /// As recorded.
     #[default]
@@ -14,8 +15,8 @@ pub(super) enum Action {
     Remove,
     /// The call is made and does not wait.
     NoWait,
-    /// The call is made and takes no longer than such a call usually does: this long.
-    Usual(Ns),
+    /// The call is made and takes no longer than such a call usually does.
+    Usual,
     /// The call launches a graph that begins with its op.
     GraphHead,
     /// The call is not made, nor is the host code before it; its op is a node of the graph before it.
@@ -120,7 +121,7 @@ pub(super) fn run<const K: usize>(
             let latency = step.latency(usual, typical);
             let mut base: [Ns; K] = std::array::from_fn(|k| match actions[k] {
                 Action::GraphInside => Ns::MIN,
-                Action::NoWait | Action::Usual(_) => {
+                Action::NoWait | Action::Usual => {
                     start[k].saturating_add(plans[k].latency(step.usual_latency(latency, usual)))
                 }
                 _ => start[k].saturating_add(plans[k].latency(latency)),
@@ -175,18 +176,22 @@ pub(super) fn run<const K: usize>(
             let end: [Ns; K] = std::array::from_fn(|k| match actions[k] {
                 Action::Remove | Action::GraphInside => start[k],
                 Action::NoWait => start[k].saturating_add(plans[k].length(model.submit)),
-                Action::GraphHead => start[k].saturating_add(plans[k].length(model.graph_call.unwrap_or(step.length))),
-                Action::Usual(usual) if step.wait == NONE => {
-                    start[k].saturating_add(plans[k].length(step.length.min(usual)))
+                Action::GraphHead => {
+                    let one = if step.wait == NONE { step.length } else { model.submit };
+                    start[k].saturating_add(plans[k].length(model.graph_call.unwrap_or(one)))
+                }
+                Action::Usual if step.wait == NONE => {
+                    start[k].saturating_add(plans[k].length(step.length.min(model.usual_length(step))))
                 }
                 Action::Keep if step.wait == NONE => start[k].saturating_add(plans[k].length(step.length)),
-                Action::Keep | Action::Usual(_) => {
+                Action::Keep | Action::Usual => {
                     let done = start[k].max(lanes[step.wait as usize][k]);
                     start[k].max(done.saturating_add(plans[k].length(step.length)))
                 }
             });
             let thread = &mut threads[step.thread as usize];
-            *thread = [thread[1], end];
+            let before = if step.flags.has(Flags::CONTINUES) { thread[0] } else { thread[1] };
+            *thread = [before, end];
             let made = actions.map(|action| !matches!(action, Action::Remove | Action::GraphInside));
             observer.call(step, &start, &end, &made);
         }
@@ -204,7 +209,7 @@ fn call_start<const K: usize>(
     threads: &[[[Ns; K]; 2]],
 ) -> [Ns; K] {
     let Some((thread, older)) = step.before.call() else {
-        let start = if step.before == super::model::Before::NOTHING { step.gap } else { Ns::MIN };
+        let start = if step.before == Before::NOTHING { step.gap } else { Ns::MIN };
         return [start; K];
     };
     let before = &threads[thread][usize::from(!older)];
@@ -214,7 +219,7 @@ fn call_start<const K: usize>(
         let gap = match actions[k] {
             Action::GraphInside => Ns::ZERO,
             Action::Remove => step.gap.saturating_sub(model.transition).max_zero().min(step.gap),
-            Action::Keep | Action::NoWait | Action::Usual(_) | Action::GraphHead => step.gap,
+            Action::Keep | Action::NoWait | Action::Usual | Action::GraphHead => step.gap,
         };
         let start = before[k].saturating_add(plans[k].host(gap));
         if step.thread as usize == thread && !older { start } else { own.map_or(start, |own| start.max(own[k])) }

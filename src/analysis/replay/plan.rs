@@ -17,10 +17,7 @@ pub(super) fn plan(trace: &Trace, waits: &Waits, model: &Model, step_of_call: &[
             Change::Async(calls) => planner.each(calls, |step, cause| {
                 cause.map(without_wait).or_else(|| step.flags.has(Flags::STAGED).then_some(Action::NoWait))
             }),
-            Change::Usual(calls) => planner.each(calls, |step, _| {
-                let kind = trace.calls.kind[step.call()?.index()];
-                Some(Action::Usual(model.usual_length(step, kind)))
-            }),
+            Change::Usual(calls) => planner.each(calls, |_, _| Some(Action::Usual)),
             Change::Pinned => planner.pin_copies(),
             Change::NoStreamWaits => plan.no_events = true,
             Change::NoDefaultStream => plan.no_default_stream = true,

@@ -9,11 +9,11 @@ use super::model::{
     Before, DEFAULT_GAP, DEFAULT_LATENCY, Dependency, DependencyKind, Flags, GAP_TOLERANCE, Mark, Model, NONE,
     QUEUED_MARGIN, Step, Usual, Work, low_median, quantile, usual_node_gap,
 };
+use super::order::{self, Entry};
 use crate::analysis::waits::lanes::last_submitted_before;
 use crate::analysis::waits::{Awaited, CLOCK_SLACK, Target, Wait, WaitCause, Waits};
 use crate::trace::{
-    ApiKind, CallIdx, CorrelationId, Detail, Interval, MemoryKind, Ns, OpIdx, ProcessIdx, StreamIdx, StreamKind,
-    ThreadIdx, Trace,
+    ApiKind, CallIdx, CorrelationId, Detail, Interval, MemoryKind, Ns, OpIdx, ProcessIdx, StreamIdx, StreamKind, Trace,
 };
 
 /// A thread that called this recently goes on by itself; after a longer silence it was another thread that let it.
@@ -22,19 +22,6 @@ const OWN_THREAD_GAP: Ns = Ns(20_000);
 const SUBMITTED_WITHIN: Ns = Ns(10_000);
 /// A search for the work that a contradictory wait was for looks at this many ops of a stream.
 const LOOK_BACK: u32 = 64;
-
-/// What happens at one place of the order.
-#[derive(Clone, Copy)]
-struct Entry {
-    /// When the call began, or an op without a call was submitted at the latest.
-    order: Ns,
-    /// The call, or `NONE` for an op without a call inside the window.
-    call: u32,
-    /// One past the last call nested in it; or the op.
-    last: u32,
-    /// Position in [`Waits::calls`].
-    wait: u32,
-}
 
 /// One op of a block under construction.
 #[derive(Clone, Copy)]
@@ -49,7 +36,7 @@ struct BlockOp {
 /// that were submitted before the window and reach into it stay where they were.
 pub(super) fn prepare(trace: &Trace, waits: &Waits, window: Option<Interval>) -> Model {
     let mut maker = Maker::new(trace, waits);
-    for entry in entries(trace, waits, window) {
+    for entry in order::entries(trace, waits, window) {
         if entry.call == NONE {
             maker.orphan(OpIdx(entry.last));
         } else {
@@ -57,60 +44,6 @@ pub(super) fn prepare(trace: &Trace, waits: &Waits, window: Option<Interval>) ->
         }
     }
     maker.finish()
-}
-
-/// Outermost calls and ops without a call, sorted by start.
-fn entries(trace: &Trace, waits: &Waits, window: Option<Interval>) -> Vec<Entry> {
-    let calls = &trace.calls;
-    let inside = |moment: Ns| window.is_none_or(|window| window.contains(moment));
-    let mut entries: Vec<Entry> = Vec::with_capacity(calls.len());
-    let mut wait = 0;
-    for thread in 0..trace.threads.len() {
-        let mut outer_end = Ns::MIN;
-        let mut current: Option<usize> = None;
-        for call in trace.thread_calls(ThreadIdx::from_index(thread)) {
-            if calls.end[call.index()] <= outer_end {
-                if let Some(current) = current {
-                    entries[current].last = call.0 + 1;
-                }
-                continue;
-            }
-            outer_end = calls.end[call.index()];
-            while waits.calls().get(wait).is_some_and(|known| known.call < call) {
-                wait += 1;
-            }
-            let known = waits.calls().get(wait).is_some_and(|known| known.call == call);
-            let start = calls.start[call.index()];
-            current = inside(start).then_some(entries.len());
-            if current.is_some() {
-                let wait = if known { wait as u32 } else { NONE };
-                entries.push(Entry { order: start, call: call.0, last: call.0 + 1, wait });
-            }
-        }
-    }
-    // An op without a call was submitted before whatever follows it on its stream, so it comes before that's call.
-    let (mut stream, mut next) = (NONE, Ns::MAX);
-    for op in (0..trace.ops.len()).rev().map(OpIdx::from_index) {
-        if trace.ops.stream[op.index()].0 != stream {
-            (stream, next) = (trace.ops.stream[op.index()].0, Ns::MAX);
-        }
-        let time = trace.ops.interval(op);
-        let called = trace.ops.launch(op).map(|call| calls.start[call.index()]);
-        next = next.min(called.unwrap_or(time.start));
-        let orphan = match (called, window) {
-            (None, None) => true,
-            (Some(_), None) => false,
-            (called, Some(window)) => {
-                called.is_none_or(|called| called < window.start) && time.start < window.end && time.end > window.start
-            }
-        };
-        if orphan {
-            entries.push(Entry { order: next, call: NONE, last: op.0, wait: NONE });
-        }
-    }
-    // Stable, and quick on sorted runs: threads and streams are sorted already.
-    entries.sort_by_key(|entry| (entry.order, if entry.call == NONE { entry.last } else { NONE }));
-    entries
 }
 
 /// A thread's calls so far.
@@ -318,11 +251,12 @@ impl<'a> Maker<'a> {
         }
         step.works_end = self.model.works.len() as u32;
 
-        // The queries of a spin take no time of their own: the last one waits for all.
+        // The queries of a spin are one call: they take no time of their own, and the last one waits for all.
         let state = &mut self.threads[thread.index()];
         let spin = state.spin.take();
         if spin.is_some() {
             (step.before, gap) = (Before::latest(thread.0), Ns::ZERO);
+            step.flags.set(Flags::CONTINUES);
         }
         step.gap = gap;
         match wait {
@@ -339,7 +273,10 @@ impl<'a> Maker<'a> {
         self.model.steps.push(step);
         let state = &mut self.threads[thread.index()];
         state.last_end = time.end;
-        state.calls += 1;
+        state.calls += u32::from(spin.is_none());
+        if state.spin.is_some() {
+            return;
+        }
         let open = Reverse((time.end, thread.0, state.calls - 1));
         self.processes[self.trace.call_process(call).index()].open.push(open);
     }
@@ -406,6 +343,9 @@ impl<'a> Maker<'a> {
         let first_op = (block[0].op != NONE).then_some(block[0].op as usize);
         step.latency = base.saturating_sub(call.start);
         step.device = trace.streams[block[0].stream.index()].device.0;
+        if step.call().is_some_and(|call| trace.calls.kind[call.index()] == ApiKind::Launch) {
+            step.flags.set(Flags::LAUNCH);
+        }
         if block.len() > 1 || first_op.is_some_and(|op| trace.ops.graph[op].is_some()) {
             step.flags.set(Flags::GRAPH);
         }
@@ -518,6 +458,7 @@ impl<'a> Maker<'a> {
     /// Turns a wait into the lane it waits for and the time it takes to return. A wait for work that went on after the
     /// call returned was for something else: the work of the same target that ended last before.
     fn add_wait(&mut self, step: &mut Step, wait: Wait, call: Interval) {
+        step.length = call.len();
         let lane = match wait.target {
             Target::Stream(stream) => Some(stream.0),
             Target::Context(context) => Some(self.lane_of.context[context.index()]),
@@ -590,7 +531,7 @@ impl<'a> Maker<'a> {
                 let single = low_median(single);
                 let graph = low_median(graph).or(single).unwrap_or(DEFAULT_LATENCY);
                 let gap = low_median(&mut self.gaps[device]).unwrap_or(DEFAULT_GAP);
-                Usual { latency: [single.unwrap_or(graph), graph], gap }
+                Usual { latency: [single.unwrap_or(graph).max_zero(), graph.max_zero()], gap }
             })
             .collect();
         model.transition = quantile(&mut self.call_gaps, 1, 10).unwrap_or(Ns::ZERO).max_zero();

@@ -204,6 +204,49 @@ fn a_spin_waits_as_one() {
 }
 
 #[test]
+fn a_spin_without_anything_to_wait_for_takes_its_time() {
+    let mut scene = Scene::new();
+    for query in 0..3 {
+        scene.call("cudaStreamQuery_v3020", query as u64 + 1, query * US, query * US + 900);
+    }
+    scene.launch(4, (3 * US, 5 * US), 7, (8 * US, 9 * US));
+    let trace = scene.finish();
+    let waits = Waits::new(&trace);
+    assert_eq!(Replay::new(&trace, &waits, None).timeline(&[]).ops, [Some(trace.ops.interval(OpIdx(0)))]);
+}
+
+#[test]
+fn another_thread_goes_on_from_before_a_spin_or_from_its_end() {
+    let start = |second: i64| {
+        let mut scene = Scene::new();
+        scene.call("cudaGetLastError_v10000", 1, 0, 100);
+        for query in 0..20 {
+            scene.call("cudaStreamQuery_v3020", query as u64 + 2, (query + 1) * US, (query + 1) * US + 900);
+        }
+        scene.on_thread(1, 2);
+        scene.launch(30, (second, second + US), 7, (second + 5 * US, second + 6 * US));
+        let trace = scene.finish();
+        let waits = Waits::new(&trace);
+        let timeline = Replay::new(&trace, &waits, None).timeline(&[]);
+        timeline.calls[call_of(&trace, 30).index()].unwrap().start
+    };
+    for second in [500, 10 * US, 25 * US] {
+        assert_eq!(start(second), Ns(second));
+    }
+}
+
+#[test]
+fn an_op_without_a_call_stays_in_place_under_a_skewed_clock() {
+    let mut scene = Scene::new();
+    scene.kernel(7, 0, 300, 400);
+    scene.launch(1, (900, 1_000), 7, (850, 950));
+    let trace = scene.finish();
+    let waits = Waits::new(&trace);
+    let recorded: Vec<_> = trace.ops.indices().map(|op| Some(trace.ops.interval(op))).collect();
+    assert_eq!(Replay::new(&trace, &waits, None).timeline(&[]).ops, recorded);
+}
+
+#[test]
 fn threads_that_hand_over_keep_their_order_and_processes_do_not_know_each_other() {
     let build = |second: u32| {
         let mut scene = Scene::new();
