@@ -12,7 +12,7 @@ use super::table::{Align, Cell, Table, paragraph};
 use super::units::{counted, factor, per_iteration, percent, percent_of, time};
 use super::words::because;
 use crate::analysis::Cause;
-use crate::report::compare::{AnswersDiffer, Basis, Compare, Origin, Variant, Wall, describe};
+use crate::report::compare::{Alignment, AnswersDiffer, Basis, Compare, Origin, Variant, Wall, describe};
 use crate::report::total;
 use crate::trace::Ns;
 
@@ -243,8 +243,13 @@ fn notes(compare: &Compare) -> Vec<String> {
         Origin::Live => notes.push(repetitions(compare)),
         Origin::Traces => notes.push(format!(
             "Read from trace files: the wall times were taken while recording, which adds a microsecond or two to each \
-             launch. Iterations are told apart by {}, and one is taken to be the same work in every file.",
-            compare.aligned_by
+             launch. Iterations are told apart by {}{}.",
+            compare.aligned_by,
+            if compare.aligned_by == Alignment::Workload {
+                ""
+            } else {
+                ", and taken to be the same work in every file"
+            }
         )),
     }
     let level = least_level(compare);

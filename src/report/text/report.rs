@@ -66,7 +66,8 @@ fn verdict(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()>
     }
     if let Some((cause, part)) = largest(&worst.idle_by_root) {
         let whose = blamed(report, cause).map_or_else(String::new, |api| format!(", in {api}"));
-        let text = format!("{} of that: {}{whose}.", percent_of(part, worst.idle_ns), because(cause));
+        let share = if part == worst.idle_ns { "All".to_owned() } else { percent_of(part, worst.idle_ns) };
+        let text = format!("{share} of that: {}{whose}.", because(cause));
         paragraph(out, style, anstyle::Style::new(), "", &text)?;
     }
     if let Some(replay) = report.replay.as_ref().filter(|replay| !replay.withheld) {
