@@ -20,6 +20,8 @@ use crate::trace::{
 const OWN_THREAD_GAP: Ns = Ns(20_000);
 /// A call that waits for its own op has submitted it by then, however long it takes.
 const SUBMITTED_WITHIN: Ns = Ns(10_000);
+/// From fewer launches than this on an empty stream, only a latency shorter than the default is taken to be usual.
+const MIN_LATENCIES: usize = 5;
 /// A search for the work that a contradictory wait was for looks at this many ops of a stream.
 const LOOK_BACK: u32 = 64;
 
@@ -528,7 +530,8 @@ impl<'a> Maker<'a> {
         model.usual = (0..self.trace.devices.len())
             .map(|device| {
                 let [single, graph] = &mut self.latencies[device];
-                let single = low_median(single);
+                let few = single.len() < MIN_LATENCIES;
+                let single = low_median(single).map(|latency| if few { latency.min(DEFAULT_LATENCY) } else { latency });
                 let graph = low_median(graph).or(single).unwrap_or(DEFAULT_LATENCY);
                 let gap = low_median(&mut self.gaps[device]).unwrap_or(DEFAULT_GAP);
                 Usual { latency: [single.unwrap_or(graph).max_zero(), graph.max_zero()], gap }
