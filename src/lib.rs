@@ -4,6 +4,7 @@
 //! found.
 
 pub mod analysis;
+pub mod atomic;
 pub mod capture;
 pub mod import;
 pub mod open;

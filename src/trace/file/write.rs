@@ -1,9 +1,8 @@
 //! Writing a trace file.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Type as Physical, ZstdLevel};
@@ -14,6 +13,8 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::ColumnPath;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
+
+use crate::atomic::write_atomically;
 
 use super::super::ids::{ContextIdx, CorrelationId, GraphId, NameId, ProcessIdx, StreamIdx, ThreadIdx};
 use super::super::model::{OpKind, Trace};
@@ -28,37 +29,12 @@ const ZSTD_LEVEL: i32 = 3;
 /// Larger than any realistic set of kernel names, so that names stay in the dictionary.
 const DICTIONARY_BYTES: usize = 16 << 20;
 
-/// Writes a trace file to a path: whole or not at all, whatever stood there before.
+/// Writes a trace file to a path as [`write_atomically`] does.
 ///
 /// # Errors
 /// When the trace is inconsistent or the file system fails.
 pub fn write_path(trace: &Trace, path: &Path) -> Result<(), TraceFileError> {
-    let (file, temporary) = create_beside(path)?;
-    let mut output = BufWriter::new(file);
-    let written =
-        write(trace, &mut output).and_then(|()| Ok(output.flush()?)).and_then(|()| Ok(fs::rename(&temporary, path)?));
-    if written.is_err() {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
-}
-
-/// A new file in the folder of `path`, so that it can be renamed to it.
-fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
-    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
-    for attempt in 0..u16::MAX {
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}-{attempt}.tmp", std::process::id()));
-        let temporary = path.with_file_name(hidden);
-        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-            Ok(file) => return Ok((file, temporary)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, "too many temporary files"))
+    write_atomically(path, |output| write(trace, output))
 }
 
 /// Writes a trace file.
