@@ -51,7 +51,7 @@ words! {
     Cause {
         /// A synchronising call emptied the device and its wait lasted as long as the bubble's better half.
         Sync => "sync",
-        /// A copy that waits for itself did the same.
+        /// A copy that waits for itself did the same, or the host moved a copy's pageable memory during most of it.
         BlockingCopy => "blocking-copy",
         /// Memory was allocated or freed outside stream order.
         Allocation => "allocation",
@@ -151,6 +151,9 @@ words! {
         LaunchCallLong => "launch-call-long",
         /// The process made no launching or blocking call for longer than it usually does.
         HostGap => "host-gap",
+        /// The process made no launching or blocking call for long enough to launch many ops, and host code fills at
+        /// least half of the bubble.
+        HostCodeFillsHalf => "host-code-fills-half",
         /// No other rule fits: the device waited for its launch.
         LaunchLate => "launch-late",
     }

@@ -96,6 +96,10 @@ pub struct Constants {
     pub host_gap_min: Ns,
     /// Upper bound of that limit: 500 µs.
     pub host_gap_max: Ns,
+    /// The host also computed when it made no such call for this long and its own code fills half of the bubble,
+    /// however usual that is: a program whose every step is like this has no shorter gap to compare with. 100 µs, some
+    /// twenty launches.
+    pub host_gap_always: Ns,
     /// Idle figures are not reliable when more than this share of the span, in percent, is idle for a reason that was
     /// not recorded: 1.
     pub stalled_percent: u64,
@@ -117,6 +121,7 @@ impl Default for Constants {
             host_gap_factor: 4,
             host_gap_min: Ns::from_us(50),
             host_gap_max: Ns::from_us(500),
+            host_gap_always: Ns::from_us(100),
             stalled_percent: 1,
             missing_percent: 1,
         }

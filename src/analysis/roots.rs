@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use crate::trace::{CallIdx, Interval, Ns, RangeIdx};
+use crate::trace::{CallIdx, Detail, Interval, MemoryKind, Ns, RangeIdx};
 
 use super::calls::{CallClasses, Drainers, HostGaps};
 use super::cause::{Cause, Confidence, Rule, SegmentKind};
@@ -118,6 +118,14 @@ impl Judge<'_> {
             return (self.filler_cause(filler.longest), likely, Rule::FillsHalf, call);
         }
         if let Some(long) = share(SegmentKind::LaunchCall).map(|share| share.longest)
+            && long.interval.len() >= self.explainer.constants.long_launch
+            && fills_half(long.interval.len())
+            && let Some(call) = long.call()
+            && self.stages(call)
+        {
+            return (Cause::BlockingCopy, likely, Rule::FillsHalf, Some(call));
+        }
+        if let Some(long) = share(SegmentKind::LaunchCall).map(|share| share.longest)
             && long.interval.len() >= self.long_launch
             && fills_half(long.interval.len())
             && let Some(call) = long.call()
@@ -130,10 +138,21 @@ impl Judge<'_> {
                 (Cause::LaunchBound, likely, Rule::LaunchCallLong, Some(call))
             };
         }
-        if self.host_computed(launch) {
-            return (Cause::HostBound, likely, Rule::HostGap, Some(launch));
+        let host_code = share(SegmentKind::HostCode).is_some_and(|share| fills_half(share.total));
+        if let Some(rule) = self.host_computed(launch, host_code) {
+            return (Cause::HostBound, likely, rule, Some(launch));
         }
         (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch))
+    }
+
+    /// Whether the host itself moves data during a call before its op can start: pageable memory goes to the device by
+    /// way of a buffer of the driver's. Such a call may return before its op starts, and then it waits for nothing.
+    fn stages(&self, call: CallIdx) -> bool {
+        let trace = self.explainer.trace;
+        trace
+            .call_ops(call)
+            .iter()
+            .any(|&op| matches!(trace.op_detail(op), Detail::Copy { from: MemoryKind::Pageable, .. }))
     }
 
     fn filler_cause(&self, segment: &Segment) -> Cause {
@@ -146,15 +165,22 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the process made no launching or blocking call for longer than it usually does before `launch`.
-    fn host_computed(&self, launch: CallIdx) -> bool {
+    /// The rule by which the host computed before `launch`, rather than merely launched: the process made no launching
+    /// or blocking call for longer than it usually does, or for long in any program while host code fills half of the
+    /// bubble.
+    fn host_computed(&self, launch: CallIdx, host_code_fills_half: bool) -> Option<Rule> {
         let trace = self.explainer.trace;
         let constants = self.explainer.constants;
         let process = trace.call_process(launch);
         let usual = self.host_gaps.median(process).unwrap_or_default();
         let limit = Ns(usual.0.saturating_mul(constants.host_gap_factor));
         let limit = limit.min(constants.host_gap_max).max(constants.host_gap_min);
-        self.host_gaps.before(process, trace.calls.interval(launch)).is_some_and(|gap| gap >= limit)
+        let gap = self.host_gaps.before(process, trace.calls.interval(launch))?;
+        if gap >= limit {
+            Some(Rule::HostGap)
+        } else {
+            (host_code_fills_half && gap >= constants.host_gap_always).then_some(Rule::HostCodeFillsHalf)
+        }
     }
 
     /// The range around the longest stretch of host code, or around the call to blame.

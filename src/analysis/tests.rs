@@ -161,6 +161,38 @@ fn a_bubble_far_longer_than_the_wait_that_drained_it_is_not_the_waits() {
 }
 
 #[test]
+fn a_program_whose_every_step_computes_is_host_bound() {
+    // A kernel of 20 µs, then the host alone: there is no shorter gap to compare with.
+    let every = |host: i64| {
+        let mut scene = Scene::new();
+        for step in 0..8 {
+            let at = step * (host + 5_000);
+            scene.launch(step as u64 + 1, (at, at + 5_000), 7, (at + 6_000, at + 26_000));
+        }
+        let found = analysis(&scene.finish());
+        let device = &found.devices[0];
+        device.bubbles.iter().map(|bubble| (bubble.root.cause, bubble.root.rule)).collect::<Vec<_>>()
+    };
+    assert_eq!(every(300_000), [(Cause::HostBound, Rule::HostCodeFillsHalf); 7]);
+    assert_eq!(every(60_000), [(Cause::LaunchBound, Rule::LaunchLate); 7]);
+}
+
+#[test]
+fn memory_moved_by_the_host_during_a_copy_is_the_copys_fault_even_if_it_returns_early() {
+    let bubble = |from: MemoryKind, length: i64| {
+        let mut scene = Scene::new();
+        scene.launch(1, (0, 3_000), 7, (4_000, 10_000));
+        scene.call("cudaMemcpy_v3020", 2, 11_000, 11_000 + length);
+        scene.copy((from, MemoryKind::Device), 7, 2, 12_000 + length, 20_000 + length);
+        analysis(&scene.finish()).devices[0].bubbles[0].root
+    };
+    let staged = bubble(MemoryKind::Pageable, 200_000);
+    assert_eq!((staged.cause, staged.rule, staged.call.is_some()), (Cause::BlockingCopy, Rule::FillsHalf, true));
+    assert_eq!(bubble(MemoryKind::Pinned, 200_000).cause, Cause::LaunchBound);
+    assert_eq!(bubble(MemoryKind::Pageable, 40_000).cause, Cause::LaunchBound);
+}
+
+#[test]
 fn bubbles_after_a_drain_are_its_refill_until_an_op_is_enqueued_in_time() {
     let mut scene = Scene::new();
     scene.launch(1, (0, 3_000), 7, (4_000, 10_000));

@@ -27,6 +27,7 @@ fn constants() -> Constants {
         host_gap_factor: 2,
         host_gap_min: Ns(6),
         host_gap_max: Ns(30),
+        host_gap_always: Ns(7),
         ..Constants::default()
     }
 }
@@ -164,7 +165,7 @@ fn programs_reach_every_rule() {
         reached.note(&compare(&format!("program {seed}"), &program(seed), None));
     }
     // A comparison that never meets a rule would say nothing about it.
-    assert_eq!(reached.rules.len(), 13, "{:?}", reached.rules);
+    assert_eq!(reached.rules.len(), 14, "{:?}", reached.rules);
     assert_eq!(reached.causes.len(), Cause::ALL.len(), "{:?}", reached.causes);
     assert_eq!(reached.segments.len(), SegmentKind::ALL.len(), "{:?}", reached.segments);
     assert!(reached.refills > 100, "{}", reached.refills);

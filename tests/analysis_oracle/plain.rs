@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bubblescope::analysis::waits::{Awaited, Target, WaitCause, Waits};
 use bubblescope::analysis::{Cause, Confidence, Constants, Rule, SegmentKind};
-use bubblescope::trace::{ApiKind, CallIdx, DeviceIdx, NameId, OpIdx, OpKind, ProcessIdx, RangeIdx, ThreadIdx, Trace};
+use bubblescope::trace::{
+    ApiKind, CallIdx, Detail, DeviceIdx, MemoryKind, NameId, OpIdx, OpKind, ProcessIdx, RangeIdx, ThreadIdx, Trace,
+};
 
 /// A segment: start, end, kind, call, range.
 pub(crate) type Piece = (i64, i64, SegmentKind, Option<CallIdx>, Option<RangeIdx>);
@@ -532,6 +534,15 @@ impl Oracle<'_> {
             };
             return (cause, likely, Rule::FillsHalf, call);
         }
+        if let Some(&(from, to, _, Some(call), _)) = longest(segments, SegmentKind::LaunchCall) {
+            let pageable = trace.ops.indices().any(|op| {
+                trace.ops.launch(op) == Some(call)
+                    && matches!(trace.op_detail(op), Detail::Copy { from: MemoryKind::Pageable, .. })
+            });
+            if pageable && to - from >= self.constants.long_launch.0 && half(to - from) {
+                return (Cause::BlockingCopy, likely, Rule::FillsHalf, Some(call));
+            }
+        }
         if let Some(piece) = longest(segments, SegmentKind::LaunchCall) {
             let launches = trace.calls.indices().filter(|&call| {
                 matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch)
@@ -567,6 +578,10 @@ impl Oracle<'_> {
             .clamp(self.constants.host_gap_min.0, self.constants.host_gap_max.0);
         if gap_before(launch).is_some_and(|gap| gap >= limit) {
             return (Cause::HostBound, likely, Rule::HostGap, Some(launch));
+        }
+        let own = total(SegmentKind::HostCode);
+        if own > 0 && half(own) && gap_before(launch) >= Some(self.constants.host_gap_always.0) {
+            return (Cause::HostBound, likely, Rule::HostCodeFillsHalf, Some(launch));
         }
         (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch))
     }

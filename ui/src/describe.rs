@@ -224,6 +224,7 @@ pub fn why(rule: Rule) -> &'static str {
         Rule::FirstLaunchLong => "the launch call was far longer than usual, and it was the kernel's first",
         Rule::LaunchCallLong => "the launch call was far longer than usual",
         Rule::HostGap => "the process made no launching or blocking call for longer than it usually does",
+        Rule::HostCodeFillsHalf => "the host ran its own code for at least half as long as the bubble lasted",
         Rule::LaunchLate => "the launch came after the device had run dry, and no other rule fits",
     }
 }
