@@ -1,7 +1,5 @@
 //! What the analysis says of recordings from an H200 in which the device idles for one known reason each.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails the test")]
-
 mod recorded;
 
 use bubblescope::analysis::{Bubble, Cause};

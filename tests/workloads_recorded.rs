@@ -1,7 +1,5 @@
 //! What the analysis says of the bundled workloads' variants as recorded on an H200.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails the test")]
-
 mod recorded;
 
 use std::collections::BTreeSet;
