@@ -13,8 +13,8 @@ use crate::trace::{CallIdx, Ns, base_name};
 pub enum CallSet {
     /// Every blocking call.
     All,
-    /// Every call of this name, versions and stream suffixes left out (`cudaStreamSynchronize`).
-    Api(String),
+    /// Every call of these names, versions and stream suffixes left out (`cudaStreamSynchronize`).
+    Apis(Vec<String>),
     /// These calls.
     Calls(Vec<CallIdx>),
 }
@@ -94,7 +94,7 @@ impl FromStr for Change {
     type Err = ParseChangeError;
 
     /// Reads `no-sync`, `remove=API`, `async=API`, `usual=API`, `graph`, `pinned`, `no-stream-waits`,
-    /// `no-default-stream`, `host=FACTOR` or `no-tracer[=NS]`.
+    /// `no-default-stream`, `host=FACTOR` or `no-tracer[=NS]`. Several APIs are parted by commas.
     fn from_str(text: &str) -> Result<Self, ParseChangeError> {
         let text = text.trim();
         let (word, value) = match text.split_once('=') {
@@ -110,8 +110,15 @@ impl FromStr for Change {
             value.ok_or(ParseChangeError::MissingValue { change, example })
         };
         let api = |change| {
-            let name = valued(change, "cudaStreamSynchronize")?;
-            Ok(CallSet::Api(base_name(name).to_owned()))
+            let example = "cudaStreamSynchronize";
+            let names = valued(change, example)?.split(',').map(str::trim);
+            let names: Vec<String> =
+                names.filter(|name| !name.is_empty()).map(|name| base_name(name).to_owned()).collect();
+            if names.is_empty() {
+                Err(ParseChangeError::MissingValue { change, example })
+            } else {
+                Ok(CallSet::Apis(names))
+            }
         };
         match word {
             "no-sync" => bare("no-sync", Self::Async(CallSet::All)),
@@ -145,7 +152,7 @@ impl fmt::Display for CallSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("every blocking call"),
-            Self::Api(name) => f.write_str(name),
+            Self::Apis(names) => f.write_str(&names.join(",")),
             Self::Calls(calls) => write!(f, "{} calls", calls.len()),
         }
     }
@@ -179,6 +186,7 @@ mod tests {
         for text in [
             "no-sync",
             "remove=cudaStreamSynchronize",
+            "remove=cudaMemcpyAsync,cudaStreamSynchronize",
             "async=cudaMemcpy",
             "usual=cudaLaunchKernel",
             "graph",
@@ -193,7 +201,7 @@ mod tests {
             assert_eq!(change.to_string(), text);
         }
         let versioned: Change = " remove = cudaMemcpy_v3020 ".parse().unwrap();
-        assert_eq!(versioned, Change::Remove(CallSet::Api("cudaMemcpy".to_owned())));
+        assert_eq!(versioned, Change::Remove(CallSet::Apis(vec!["cudaMemcpy".to_owned()])));
     }
 
     #[test]
@@ -202,7 +210,9 @@ mod tests {
         assert_eq!(error("faster"), ParseChangeError::Unknown("faster".to_owned()));
         assert_eq!(error(""), ParseChangeError::Unknown(String::new()));
         assert!(matches!(error("remove"), ParseChangeError::MissingValue { change: "remove", .. }));
-        assert!(matches!(error("remove="), ParseChangeError::MissingValue { change: "remove", .. }));
+        for text in ["remove=", "remove= , "] {
+            assert!(matches!(error(text), ParseChangeError::MissingValue { change: "remove", .. }));
+        }
         assert_eq!(error("graph=2"), ParseChangeError::UnexpectedValue("graph"));
         for factor in ["-1", "NaN", "inf", "x", "1001"] {
             assert_eq!(error(&format!("host={factor}")), ParseChangeError::Factor(factor.to_owned()));

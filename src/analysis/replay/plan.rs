@@ -85,8 +85,9 @@ impl Planner<'_> {
         };
         match calls {
             CallSet::All => self.waits.calls().iter().for_each(|wait| set(wait.call, Some(wait.cause))),
-            CallSet::Api(api) => {
-                let meant: Vec<bool> = self.trace.names.iter().map(|(_, name)| base_name(name) == api).collect();
+            CallSet::Apis(apis) => {
+                let named = |name| apis.iter().any(|api| base_name(name) == api);
+                let meant: Vec<bool> = self.trace.names.iter().map(|(_, name)| named(name)).collect();
                 let calls = &self.trace.calls;
                 for call in calls.indices().filter(|call| meant.get(calls.name[call.index()].index()) == Some(&true)) {
                     set(call, cause(call));

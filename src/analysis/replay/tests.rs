@@ -9,7 +9,7 @@ const US: i64 = 1_000;
 /// Without `api`, in the whole trace.
 fn without(trace: &Trace, api: &str) -> Outcome {
     let waits = Waits::new(trace);
-    Replay::new(trace, &waits, None).with(&[Change::Remove(CallSet::Api(api.to_owned()))])
+    Replay::new(trace, &waits, None).with(&[Change::Remove(CallSet::Apis(vec![api.to_owned()]))])
 }
 
 fn changed(trace: &Trace, changes: &[Change]) -> Outcome {

@@ -150,7 +150,7 @@ pub(crate) struct AnalyzeArgs {
     #[command(flatten)]
     pub(crate) window: WindowArgs,
     /// Replay the recording with a change: no-sync, remove=API, async=API, usual=API, graph, pinned, no-stream-waits,
-    /// no-default-stream, host=FACTOR, no-tracer[=NS];
+    /// no-default-stream, host=FACTOR, no-tracer[=NS]; several APIs are parted by commas;
     /// may be given several times, which also replays all of them together
     #[arg(long = "what-if", value_name = "CHANGE")]
     pub(crate) changes: Vec<Change>,
