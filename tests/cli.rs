@@ -178,6 +178,114 @@ fn unusable_input_is_exit_2_and_names_the_file() {
 }
 
 #[test]
+fn an_output_name_that_promises_another_form_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["t.csv", "t.json", "t"] {
+        let path = folder.path().join(name);
+        assert_refused(
+            bubble_report().arg("convert").arg(fixture("kernels-1/sync.bubcap")).arg("-o").arg(&path),
+            2,
+            &[name],
+        );
+        assert!(!path.exists());
+    }
+    let spool = folder.path().join("T.BUBCAP");
+    let (code, ..) =
+        outcome(bubble_report().arg("convert").arg(fixture("kernels-1/sync.bubcap")).arg("-o").arg(&spool));
+    assert_eq!(code, 0);
+    assert!(fs::read(&spool).unwrap().starts_with(&cupti::spool::MAGIC));
+}
+
+#[test]
+fn converting_a_file_onto_itself_or_from_garbage_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["own.bubcap", "own.bubbles.parquet"] {
+        let path = folder.path().join(name);
+        fs::copy(fixture("kernels-1/graph.bubcap"), &path).unwrap();
+        let before = bubblescope::open::open(&path).unwrap();
+        let (code, _, stderr) = outcome(bubble_report().arg("convert").arg(&path).arg("-o").arg(&path));
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(bubblescope::open::open(&path).unwrap(), before);
+        let kept = fs::read(&path).unwrap();
+        let garbage = folder.path().join("garbage");
+        fs::write(&garbage, "no recording").unwrap();
+        assert_refused(bubble_report().arg("convert").arg(&garbage).arg("-o").arg(&path), 2, &["garbage"]);
+        assert_eq!(fs::read(&path).unwrap(), kept);
+    }
+}
+
+#[test]
+fn what_a_comparison_cannot_honour_is_refused() {
+    let kept = fixture("kernels-4");
+    assert_refused(bubble_report().arg("compare").arg(&kept).args(["--repetitions", "3"]), 2, &["--repetitions"]);
+    assert_refused(bubble_report().arg("compare").arg(&kept).args(["--set", "size=256"]), 2, &["--set"]);
+    assert_refused(bubble_report().arg("compare").arg(&kept).args(["--variants", "sync,x"]), 2, &["x"]);
+    assert_refused(
+        bubble_report().args(["compare", "scalar-readback", "--variants", "sync,sync"]),
+        2,
+        &["sync", "twice"],
+    );
+    assert_refused(
+        bubble_report().args(["run", "scalar-readback", "--set", "lag=5", "--set", "lag=9"]),
+        2,
+        &["lag", "twice"],
+    );
+    assert_refused(bubble_report().args(["run", "scalar-readback", "-o", "/no/such/t.bubcap"]), 2, &["/no/such"]);
+    let (code, json, _) =
+        outcome(bubble_report().arg("compare").arg(&kept).args(["--variants", "sync,graph", "--format", "json"]));
+    assert_eq!(code, 0);
+    let compare: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(compare["variants"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_gate_passes_and_fails_on_the_recordings_as_it_should() {
+    let check = |name: &str, limits: &[&str]| outcome(bubble_report().arg("check").arg(fixture(name)).args(limits));
+    let limits =
+        ["--max-idle", "25%", "--max-recoverable", "20%", "--max-bubble", "200us", "--forbid", "scalar-readback"];
+    let (code, stdout, _) = check("kernels-4/graph.bubcap", &limits);
+    assert_eq!(code, 0, "{stdout}");
+    let (code, stdout, stderr) = check("kernels-4/sync.bubcap", &limits);
+    assert_eq!(code, 1, "{stdout}");
+    assert_eq!(stdout.matches("FAILED").count(), 3, "{stdout}");
+    assert!(stdout.contains("50.5 %") && stderr.contains("3 demands"), "{stdout}{stderr}");
+    let (code, ..) = check("kernels-4/sync.bubcap", &[]);
+    assert_eq!(code, 2, "a gate without a limit is no gate");
+    let (code, _, stderr) = check("kernels-4/sync.bubcap", &["--forbid", "no-such-finding"]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("no-such-finding"));
+}
+
+#[test]
+fn windows_and_changes_are_taken_from_the_command_line() {
+    let path = fixture("kernels-12/sync.bubcap");
+    let report = |args: &[&str]| {
+        let (code, json, stderr) =
+            outcome(bubble_report().arg("analyze").arg(&path).args(args).args(["--format", "json"]));
+        assert_eq!(code, 0, "{stderr}");
+        serde_json::from_str::<Value>(&json).unwrap()
+    };
+    let part = report(&["--from", "240ms", "--to", "245ms"]);
+    assert_eq!((&part["window"]["start_ns"], &part["window"]["end_ns"]), (&240_000_000.into(), &245_000_000.into()));
+    let one = report(&["--iteration", "7"]);
+    assert_eq!(one["devices"][0]["ops"], 13, "twelve kernels and a copy");
+    let what_if = report(&["--what-if", "remove=cuMemcpyDtoH"]);
+    let none = reported_span(&fixture("kernels-12/none.bubcap"));
+    let answer = &what_if["replay"]["what_if"][0];
+    assert_eq!(answer["change"], "remove=cuMemcpyDtoH");
+    let predicted = answer["gain_ns"].as_i64().unwrap();
+    let measured = reported_span(&path) - none;
+    assert!((predicted - measured).abs() * 10 < measured, "{predicted} against {measured}");
+    assert_refused(bubble_report().arg(&path).args(["--from", "10s"]), 2, &["10000000000"]);
+    assert_refused(bubble_report().arg(&path).args(["--nvtx", "step"]), 2, &["step"]);
+}
+
+fn reported_span(path: &Path) -> i64 {
+    let (_, json, _) = outcome(bubble_report().arg("analyze").arg(path).args(["--format", "json"]));
+    serde_json::from_str::<Value>(&json).unwrap()["devices"][0]["span_ns"].as_i64().unwrap()
+}
+
+#[test]
 fn a_recording_without_gpu_activity_is_exit_3() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("empty.bubbles.parquet");

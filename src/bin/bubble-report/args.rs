@@ -36,7 +36,7 @@ pub(crate) enum Command {
     Analyze(AnalyzeArgs),
     /// The CI gate: exit 1 when a trace breaks a limit or its idle time cannot be relied on
     Check(CheckArgs),
-    /// Write a trace file from a spool, whole or cut
+    /// Write a trace file or a compact spool from a recording, whole or cut
     Convert(ConvertArgs),
     /// Tell what is found: driver, GPUs, libcupti, versions, conflicts
     Doctor(DoctorArgs),
@@ -73,18 +73,17 @@ pub(crate) struct WorkloadArgs {
     /// An option of the workload, as NAME=VALUE; `bubble-report list` shows them
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) options: Vec<(String, String)>,
-    /// How graph launches are recorded: every node, or each launch as one op
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) graphs: Graphs,
+    /// How graph launches are recorded: every node, or each launch as one op [default: node]
+    #[arg(long, value_enum)]
+    pub(crate) graphs: Option<Graphs>,
     /// The libcupti to load, in place of the one that is found; BUBBLESCOPE_CUPTI says the same
     #[arg(long, value_name = "PATH")]
     pub(crate) cupti: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Graphs {
     /// Every node is an op
-    #[default]
     Node,
     /// A launch is one opaque op; cheapest
     Graph,
@@ -127,8 +126,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_delimiter = ',')]
     pub(crate) variants: Vec<String>,
     /// Repetitions of each variant, both unprofiled and profiled; each is a process of its own
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) repetitions: u32,
+    /// [default: 7]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repetitions: Option<u32>,
     /// Folder to keep the recordings and the measured walls in
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

@@ -3,33 +3,63 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use bubblescope::capture::campaign::{self, CAMPAIGN_FILE, Campaign};
 use bubblescope::open::open;
 use bubblescope::report::{Aligned, Alignment, Compare, ComparedTrace, Origin, Recorded, Repetition, Setting, Skipped};
 use bubblescope::trace::{Ns, Trace};
 
 use crate::analyze::{Window, analysis_of, report_on};
-use crate::args::CompareArgs;
+use crate::args::{CompareArgs, WorkloadArgs};
 use crate::exit::{Failure, Outcome};
 use crate::output;
 use crate::run::{live, spec, workload};
 
+/// Repetitions of each variant; from six on an interval around the median is one of 95 %.
+const REPETITIONS: u32 = 7;
+
 /// Compares what the command line names.
 pub(crate) fn compare(args: &CompareArgs) -> Outcome {
     let compare = match args.what.as_slice() {
-        [folder] if campaign::is_campaign(Path::new(folder)) => kept(Path::new(folder))?,
+        [folder] if campaign::is_campaign(Path::new(folder)) => {
+            refuse_live_options(args)?;
+            kept(Path::new(folder), &args.variants)?
+        }
         [one] if is_workload(one) => measured(args, &one.to_string_lossy())?,
         [one] if !Path::new(one).exists() => {
             workload(&one.to_string_lossy())?;
             return Ok(());
         }
         [_] => return Err(Failure::Unusable(anyhow!("a comparison takes one workload, or two traces and more"))),
-        traces => recorded(traces)?,
+        traces => {
+            refuse_live_options(args)?;
+            if !args.variants.is_empty() {
+                return Err(Failure::Unusable(anyhow!(
+                    "--variants chooses among a workload's variants; name the traces instead"
+                )));
+            }
+            recorded(traces)?
+        }
     };
     output::comparison(&compare, args.format.format)?;
     match compare.answers_differ() {
         Some(differ) => Err(Failure::Gate(differ.into())),
+        None => Ok(()),
+    }
+}
+
+/// What only says how to run something has no place where nothing is run.
+fn refuse_live_options(args: &CompareArgs) -> anyhow::Result<()> {
+    let WorkloadArgs { options, graphs, cupti } = &args.workload_args;
+    let given = [
+        ("--repetitions", args.repetitions.is_some()),
+        ("--output", args.output.is_some()),
+        ("--set", !options.is_empty()),
+        ("--graphs", graphs.is_some()),
+        ("--cupti", cupti.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) => bail!("{option} says how to run a workload; recordings are compared as they are"),
         None => Ok(()),
     }
 }
@@ -46,12 +76,20 @@ fn measured(args: &CompareArgs, name: &str) -> Result<Compare, Failure> {
     } else {
         args.variants.iter().map(String::as_str).collect()
     };
+    if let Some(twice) = chosen.iter().enumerate().find(|(index, name)| chosen[..*index].contains(name)) {
+        return Err(Failure::Unusable(anyhow!("variant {} is named twice", twice.1)));
+    }
     let specs =
         chosen.iter().map(|variant| spec(info, variant, &args.workload_args)).collect::<anyhow::Result<Vec<_>>>()?;
     let temporary = tempfile::tempdir().context("cannot make a temporary folder for the recordings")?;
     let folder = args.output.as_deref().unwrap_or(temporary.path());
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let campaign = live(specs, args.repetitions, folder, &args.workload_args)?;
+    let result = live(specs, args.repetitions.unwrap_or(REPETITIONS), folder, &args.workload_args);
+    if result.is_err() {
+        // Only when it is empty, as it is when the first repetition failed.
+        let _ = std::fs::remove_dir(folder);
+    }
+    let campaign = result?;
     if campaign.repetitions.is_empty() {
         let reasons: Vec<&str> = campaign.skipped.iter().map(|skipped| skipped.reason.as_str()).collect();
         return Err(Failure::NoGpu(anyhow!("no variant can run here: {}", reasons.join("; "))));
@@ -61,9 +99,18 @@ fn measured(args: &CompareArgs, name: &str) -> Result<Compare, Failure> {
 }
 
 /// A comparison that was measured before and kept.
-fn kept(folder: &Path) -> Result<Compare, Failure> {
-    let campaign =
+fn kept(folder: &Path, variants: &[String]) -> Result<Compare, Failure> {
+    let mut campaign =
         Campaign::load(folder).with_context(|| format!("cannot use {}", folder.join(CAMPAIGN_FILE).display()))?;
+    if let Some(unknown) = variants.iter().find(|name| !campaign.variants.contains(name)) {
+        return Err(Failure::Unusable(anyhow!(
+            "there is no variant {unknown}; there are {}",
+            campaign.variants.join(", ")
+        )));
+    }
+    if !variants.is_empty() {
+        campaign.keep_variants(&variants.iter().map(String::as_str).collect::<Vec<_>>());
+    }
     of_campaign(&campaign, |spool| open(&folder.join(spool)).map_err(anyhow::Error::from))
 }
 

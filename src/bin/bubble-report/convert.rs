@@ -10,25 +10,27 @@ use cupti::spool::{Paths, compact as compact_spool};
 
 use crate::args::ConvertArgs;
 use crate::exit::Outcome;
-use crate::output;
+use crate::output::{self, Kind};
 
 /// Writes the trace file, or a compact spool.
 pub(crate) fn convert(args: &ConvertArgs) -> Outcome {
     let (input, output) = (&args.input, &args.output);
-    if output.extension().is_some_and(|extension| extension == "bubcap") {
-        compact(input, output)?;
-        return Ok(());
+    match Kind::of(output)? {
+        Kind::Spool => compact(input, output)?,
+        Kind::TraceFile => {
+            let trace = open(input).map_err(anyhow::Error::from)?;
+            file::write_path(&trace, output).with_context(|| format!("cannot write {}", output.display()))?;
+            output::remark(&format!("{}: {} events", output.display(), trace.event_count()));
+            trace.meta.warnings.iter().for_each(|warning| output::remark(warning));
+        }
     }
-    let trace = open(input).map_err(anyhow::Error::from)?;
-    file::write_path(&trace, output).with_context(|| format!("cannot write {}", output.display()))?;
-    output::remark(&format!("{}: {} events", output.display(), trace.event_count()));
     Ok(())
 }
 
 /// Compresses a spool and leaves out the paths of the machine it was made on, as for giving it away.
 fn compact(input: &Path, output: &Path) -> anyhow::Result<()> {
     let from = File::open(input).with_context(|| format!("cannot read {}", input.display()))?;
-    let to = File::create(output).with_context(|| format!("cannot write {}", output.display()))?;
-    compact_spool(from, to, Paths::Leave).with_context(|| format!("cannot compact {}", input.display()))?;
-    Ok(())
+    let mut small = Vec::new();
+    compact_spool(from, &mut small, Paths::Leave).with_context(|| format!("cannot compact {}", input.display()))?;
+    std::fs::write(output, small).with_context(|| format!("cannot write {}", output.display()))
 }

@@ -78,6 +78,12 @@ pub(crate) fn demo(args: &DemoArgs) -> Outcome {
             let bold = anstyle::Style::new().bold();
             writeln!(out, "This replays recordings that come with the program; nothing runs on a GPU now.")?;
             writeln!(out, "{}", ORIGIN.trim_end())?;
+            if let Some(info) = workloads::catalogue().iter().find(|info| info.name == "scalar-readback") {
+                writeln!(out, "\n{bold}{}{bold:#}: {}. The shapes compared:", info.name, info.summary)?;
+                for variant in SHOWN.iter().filter_map(|name| info.variant(name)) {
+                    writeln!(out, "  {:6} {}", variant.name, variant.summary)?;
+                }
+            }
             for (bundle, compare) in BUNDLES.iter().zip(&comparisons) {
                 writeln!(out, "\n{bold}== {}{bold:#}\n", bundle.title)?;
                 text::render_compare(compare, out, style)?;

@@ -1,8 +1,9 @@
 //! Results to standard output, words about them to standard error.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use bubblescope::report::text::{self, Style};
 use bubblescope::report::{Compare, Report};
 use serde::Serialize;
@@ -44,10 +45,17 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     delivered(io::stdout().lock().write_all(&text))
 }
 
+/// Columns of a page: a terminal's own number within these bounds, and the default elsewhere.
+const COLUMNS: std::ops::RangeInclusive<usize> = 80..=140;
+
 /// Writes a page of text, as wide as the terminal, in colour where it is one.
 pub(crate) fn page(render: impl FnOnce(&mut Vec<u8>, Style) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut style = Style::default();
+    if let Some((columns, _)) = terminal_size::terminal_size_of(io::stdout()) {
+        style.width = usize::from(columns.0).clamp(*COLUMNS.start(), *COLUMNS.end());
+    }
     let mut page = Vec::new();
-    render(&mut page, Style::default()).context("cannot lay out the report")?;
+    render(&mut page, style).context("cannot lay out the report")?;
     delivered(anstream::stdout().lock().write_all(&page))
 }
 
@@ -57,4 +65,33 @@ fn delivered(written: io::Result<()>) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.context("cannot write to standard output"),
     }
+}
+
+/// What a file to be written is, told by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A spool.
+    Spool,
+    /// A trace file.
+    TraceFile,
+}
+
+impl Kind {
+    /// The kind that `path` names.
+    pub(crate) fn of(path: &Path) -> anyhow::Result<Self> {
+        let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+        match extension.as_deref() {
+            Some("bubcap") => Ok(Self::Spool),
+            Some("parquet") => Ok(Self::TraceFile),
+            _ => bail!("{} names no known form: write NAME.bubbles.parquet or NAME.bubcap", path.display()),
+        }
+    }
+}
+
+/// Whether a recording can be kept as `path`, found out before anything is recorded.
+pub(crate) fn check_target(path: &Path) -> anyhow::Result<()> {
+    Kind::of(path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::tempfile_in(folder).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(())
 }

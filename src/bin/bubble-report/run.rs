@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, ensure};
 use bubblescope::capture::campaign::{self, Campaign, Plan};
 use bubblescope::capture::child::RepetitionError;
 use bubblescope::open::open;
 use bubblescope::report::Inflation;
-use bubblescope::trace::file;
+use bubblescope::trace::{Trace, file};
 use workloads::{RunSpec, WorkloadInfo};
 
 use crate::analyze::{Window, report_on};
 use crate::args::{RunArgs, WorkloadArgs};
 use crate::exit::{Failure, Outcome};
+use crate::output::Kind;
 use crate::{output, progress};
 
 /// Repetitions with and without recording, for the inflation that is stated.
@@ -24,6 +25,9 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let info = workload(&args.workload)?;
     let variant = args.variant.as_deref().unwrap_or(info.variants[0].name);
     let spec = spec(info, variant, &args.workload_args)?;
+    if let Some(path) = &args.output {
+        output::check_target(path)?;
+    }
     let folder = tempfile::tempdir().context("cannot make a temporary folder for the recording")?;
     let campaign = live(vec![spec], REPETITIONS, folder.path(), &args.workload_args)?;
     if let Some(skipped) = campaign.skipped.first() {
@@ -48,12 +52,15 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     Ok(())
 }
 
-/// Keeps a recording: the spool for `.bubcap`, the trace file for any other name.
-fn keep(spool: &Path, trace: &bubblescope::trace::Trace, path: &Path) -> anyhow::Result<()> {
-    if path.extension().is_some_and(|extension| extension == "bubcap") {
-        std::fs::copy(spool, path).with_context(|| format!("cannot write {}", path.display()))?;
-    } else {
-        file::write_path(trace, path).with_context(|| format!("cannot write {}", path.display()))?;
+/// Keeps a recording in the form that the file's name asks for.
+fn keep(spool: &Path, trace: &Trace, path: &Path) -> anyhow::Result<()> {
+    match Kind::of(path)? {
+        Kind::Spool => {
+            std::fs::copy(spool, path).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Kind::TraceFile => {
+            file::write_path(trace, path).with_context(|| format!("cannot write {}", path.display()))?;
+        }
     }
     Ok(())
 }
@@ -74,7 +81,10 @@ pub(crate) fn workload(name: &str) -> anyhow::Result<&'static WorkloadInfo> {
 
 /// One variant with the options from the command line.
 pub(crate) fn spec(info: &WorkloadInfo, variant: &str, args: &WorkloadArgs) -> anyhow::Result<RunSpec> {
-    let options: BTreeMap<String, String> = args.options.iter().cloned().collect();
+    let mut options = BTreeMap::new();
+    for (name, value) in &args.options {
+        ensure!(options.insert(name.clone(), value.clone()).is_none(), "option {name} is set twice");
+    }
     Ok(RunSpec::new(info.name, variant, &options)?)
 }
 
@@ -93,7 +103,7 @@ pub(crate) fn live(
         repetitions,
         folder: folder.to_owned(),
         config: cupti::Config {
-            graphs: args.graphs.into(),
+            graphs: args.graphs.map(Into::into).unwrap_or_default(),
             events: true,
             cupti: args.cupti.clone(),
             ..cupti::Config::default()

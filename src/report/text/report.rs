@@ -8,8 +8,8 @@ use super::names::{elide, harmless, op, short};
 use super::table::{Align, Cell, Table, paragraph};
 use super::units::{bar, count, counted, factor, fraction, moment, percent, percent_of, time};
 use super::words::{because, change, meanwhile};
-use crate::analysis::{Cause, Confidence, Severity};
-use crate::report::contract::{Device, Finding, Inflation, Quality, Report, Root, SyncCall, WhatIf};
+use crate::analysis::{Cause, Confidence, SegmentKind, Severity};
+use crate::report::contract::{Bubble, Device, Finding, Inflation, Quality, Report, Segment, SyncCall, WhatIf};
 use crate::report::total;
 use crate::trace::{CaptureMode, Ns};
 
@@ -453,6 +453,12 @@ fn what_if(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()>
     if let Some(what) = &replay.all_together {
         row("all of them together", what);
     }
+    if replay.what_if.is_empty() {
+        let text = format!(
+            "Nothing was tried. Replayed without any change, the recording comes out within {error} of its length."
+        );
+        return paragraph(out, style, style.faint(), "  ", &text);
+    }
     table.write(out, style, 2)?;
     more(out, style, replay.what_if.len())?;
     let mut assumptions: Vec<&str> = Vec::new();
@@ -494,7 +500,7 @@ fn bubbles(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()>
             if many { bubble.device.to_string() } else { String::new() }.into(),
             Cell::painted(time(bubble.dur_ns), style.costly()),
             format!("{}{guess}", bubble.root.cause).into(),
-            whose(&bubble.root).into(),
+            whose(bubble).into(),
             format!("{} → {}", op(&bubble.before, 24), op(&bubble.after, 24)).into(),
         ]);
     }
@@ -506,11 +512,19 @@ fn bubbles(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()>
 }
 
 /// Whose fault a bubble is, as far as that is known.
-fn whose(root: &Root) -> String {
+fn whose(bubble: &Bubble) -> String {
+    let root = &bubble.root;
     let blames = matches!(
         root.cause,
         Cause::Sync | Cause::BlockingCopy | Cause::Allocation | Cause::ModuleLoad | Cause::GraphBuild | Cause::Profiler
     );
+    // The launch that came late was not always slow itself: one before it may have been.
+    let longest = bubble.segments.iter().max_by_key(|segment| segment.dur_ns);
+    if let (false, Some(Segment { kind: SegmentKind::LaunchCall, dur_ns, api: Some(api), .. })) = (blames, longest)
+        && total([*dur_ns, *dur_ns]) >= bubble.dur_ns
+    {
+        return format!("in {}", short(api, 23));
+    }
     match (&root.api, &root.site) {
         (Some(api), _) if blames => short(api, 26),
         (_, Some(site)) => format!("in {}", short(site, 23)),
