@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bubblescope::trace::{Interval, Ns, Trace};
 use eframe::egui::{self, RichText, Ui};
+use serde::{Deserialize, Serialize};
 
 use crate::command::{COMMANDS, Command, of_event};
 use crate::document::{BubbleRef, Document, Item, Pick};
@@ -18,6 +19,21 @@ use crate::view::{History, Viewport};
 const PAN_STEP: f64 = 0.15;
 /// How much closer one press of a key zooms.
 const ZOOM_STEP: f64 = 1.4;
+
+/// Recent files that are kept.
+const MOST_RECENT: usize = 10;
+/// The name under which [`Kept`] is stored; another name when its fields change their meaning.
+const KEPT: &str = "bubblescope-1";
+
+/// What is kept from one start to the next.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Kept {
+    recent: Vec<PathBuf>,
+    names_width: f32,
+    details: bool,
+    tables: bool,
+}
 
 /// The application.
 #[derive(Debug, Default)]
@@ -38,6 +54,10 @@ pub struct App {
     pub panels: Panels,
     /// Changes whenever the documents do.
     version: u64,
+    /// Files that were opened before, the latest first.
+    pub recent: Vec<PathBuf>,
+    /// What was typed so far of a file to open, while the window for it is open.
+    opening: Option<String>,
     history: History,
     loading: Vec<Loading>,
     now: f64,
@@ -53,8 +73,19 @@ impl App {
         app
     }
 
+    /// Takes over what was kept when the window was closed last; what cannot be read is left out.
+    pub fn restore(&mut self, storage: &dyn eframe::Storage) {
+        let Some(kept) = eframe::get_value::<Kept>(storage, KEPT) else { return };
+        self.recent = kept.recent;
+        self.timeline.names_width = kept.names_width;
+        (self.details, self.tables) = (kept.details, kept.tables);
+    }
+
     /// Opens a file in the background.
     pub fn open(&mut self, ctx: &egui::Context, path: &Path) {
+        self.recent.retain(|other| other != path);
+        self.recent.insert(0, path.to_owned());
+        self.recent.truncate(MOST_RECENT);
         let ctx = ctx.clone();
         self.loading.push(Loading::file(path, move || ctx.request_repaint()));
     }
@@ -154,11 +185,11 @@ impl App {
                     self.panels.tab = Tab::Measure;
                 }
             }
-            Action::Fold(key) => {
-                if !self.timeline.folded.remove(&key) {
-                    self.timeline.folded.insert(key);
-                }
+            Action::Fold(key) => self.timeline.arrangement.toggle(key),
+            Action::Hide(key) => {
+                self.timeline.arrangement.hidden.insert(key);
             }
+            Action::ShowAllRows => self.timeline.arrangement.hidden.clear(),
         }
     }
 
@@ -203,7 +234,7 @@ impl App {
         let view = self.timeline.view;
         let pointer = self.timeline.pointer.unwrap_or(0.5);
         match command {
-            Command::Open => self.messages.push("Drop a file onto the window, or name it on the command line.".into()),
+            Command::Open => self.opening = Some(String::new()),
             Command::Reload => self.reload(ctx),
             Command::ZoomIn => self.go(view.zoomed(ZOOM_STEP, pointer)),
             Command::ZoomOut => self.go(view.zoomed(1.0 / ZOOM_STEP, pointer)),
@@ -235,6 +266,7 @@ impl App {
                 self.timeline.selected = None;
                 self.timeline.measured = None;
                 self.help = false;
+                self.opening = None;
             }
             Command::Search => {
                 self.tables = true;
@@ -379,6 +411,8 @@ impl App {
         let mut chosen = Vec::new();
         if self.tables && !self.docs.is_empty() {
             egui::Panel::bottom("tables").resizable(true).default_size(270.0).show(ui, |ui| {
+                // Without it the panel would take the size of what it shows at the moment.
+                ui.set_min_height(ui.available_height());
                 chosen = self.panels.show(ui, &self.docs, &self.timeline, self.version);
             });
         }
@@ -411,6 +445,9 @@ impl App {
         if self.help {
             self.help_ui(&ctx);
         }
+        if self.opening.is_some() {
+            self.open_ui(&ctx);
+        }
     }
 
     fn bar_ui(&mut self, ctx: &egui::Context, ui: &mut Ui) {
@@ -431,9 +468,12 @@ impl App {
                 self.loading.clear();
             }
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                for (command, label) in
-                    [(Command::Help, "?"), (Command::ToggleTheme, "Theme"), (Command::FitAll, "Fit")]
-                {
+                for (command, label) in [
+                    (Command::Help, "?"),
+                    (Command::ToggleTheme, "Theme"),
+                    (Command::FitAll, "Fit"),
+                    (Command::Open, "Open…"),
+                ] {
                     if ui.button(label).on_hover_text(command.entry().title).clicked() {
                         self.run(ctx, command);
                     }
@@ -469,6 +509,39 @@ impl App {
         });
     }
 
+    /// The window that asks for a file.
+    fn open_ui(&mut self, ctx: &egui::Context) {
+        let mut chosen = None;
+        let mut keep = true;
+        egui::Window::new("Open a trace").open(&mut keep).collapsible(false).resizable(false).show(ctx, |ui| {
+            let Some(text) = &mut self.opening else { return };
+            ui.horizontal(|ui| {
+                let label = ui.label("File");
+                let field = ui.add(egui::TextEdit::singleline(text).desired_width(480.0)).labelled_by(label.id);
+                if ui.memory(|memory| memory.focused().is_none()) {
+                    field.request_focus();
+                }
+                let entered = field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
+                if (ui.button("Open").clicked() || entered) && !text.trim().is_empty() {
+                    chosen = Some(PathBuf::from(text.trim()));
+                }
+            });
+            ui.weak("Or drop files onto the window.");
+            for path in &self.recent {
+                if ui.link(path.display().to_string()).clicked() {
+                    chosen = Some(path.clone());
+                }
+            }
+        });
+        if let Some(path) = chosen {
+            self.open(ctx, &path);
+            keep = false;
+        }
+        if !keep {
+            self.opening = None;
+        }
+    }
+
     fn help_ui(&mut self, ctx: &egui::Context) {
         let mut open = self.help;
         egui::Window::new("Keys").open(&mut open).collapsible(false).resizable(false).show(ctx, |ui| {
@@ -497,5 +570,15 @@ impl App {
 impl eframe::App for App {
     fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
         self.frame(ui);
+    }
+
+    fn save(&mut self, storage: &mut dyn eframe::Storage) {
+        let kept = Kept {
+            recent: self.recent.clone(),
+            names_width: self.timeline.names_width,
+            details: self.details,
+            tables: self.tables,
+        };
+        eframe::set_value(storage, KEPT, &kept);
     }
 }

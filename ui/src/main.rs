@@ -26,7 +26,16 @@ fn main() -> ExitCode {
     let run = eframe::run_native(
         "Bubblescope",
         options,
-        Box::new(move |creation| Ok(Box::new(App::new(&creation.egui_ctx, &arguments.traces)))),
+        Box::new(move |creation| {
+            let mut app = App::new(&creation.egui_ctx, &[]);
+            if let Some(storage) = creation.storage {
+                app.restore(storage);
+            }
+            for path in &arguments.traces {
+                app.open(&creation.egui_ctx, path);
+            }
+            Ok(Box::new(app))
+        }),
     );
     match run {
         Ok(()) => ExitCode::SUCCESS,

@@ -282,12 +282,41 @@ pub const ROW_GAP: f32 = 4.0;
 /// A row with more lanes than this has thin ones.
 const MANY_LANES: usize = 12;
 
+/// Which rows are shown, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Arrangement {
+    /// Traces and sections without their rows, rows with thin lanes.
+    pub folded: HashSet<FoldKey>,
+    /// Rows that are not shown.
+    pub hidden: HashSet<FoldKey>,
+    /// What the title of a row or of its section must contain, upper and lower case alike.
+    pub filter: String,
+}
+
+impl Arrangement {
+    /// Folds or unfolds.
+    pub fn toggle(&mut self, key: FoldKey) {
+        if !self.folded.remove(&key) {
+            self.folded.insert(key);
+        }
+    }
+
+    /// Whether a row is shown when its section is open.
+    fn shows(&self, doc: usize, section: &Section, row: &Row, filter: &str) -> bool {
+        let named = |title: &str| title.to_lowercase().contains(filter);
+        !self.hidden.contains(&FoldKey::Row(doc, row.kind))
+            && (filter.is_empty() || named(&row.title) || named(&section.title))
+    }
+}
+
 /// Where every line stands, and the height of all.
 pub fn layout<'a>(
     scenes: impl IntoIterator<Item = &'a Scene>,
-    folded: &HashSet<FoldKey>,
+    arrangement: &Arrangement,
     names: bool,
 ) -> (Vec<Line>, f32) {
+    let filter = arrangement.filter.trim().to_lowercase();
+    let folded = |key: FoldKey| arrangement.folded.contains(&key);
     let mut lines = Vec::new();
     let mut top = 0.0;
     let mut push = |height: f32, place: Place| {
@@ -297,19 +326,22 @@ pub fn layout<'a>(
     for (doc, scene) in scenes.into_iter().enumerate() {
         if names {
             push(TRACE_HEIGHT, Place::Trace { doc });
-            if folded.contains(&FoldKey::Trace(doc)) {
+            if folded(FoldKey::Trace(doc)) {
                 continue;
             }
         }
         for (section, found) in scene.sections.iter().enumerate() {
-            push(SECTION_HEIGHT, Place::Section { doc, section });
-            if folded.contains(&FoldKey::Section(doc, found.owner)) {
+            let shows = |row: &&Row| arrangement.shows(doc, found, row, &filter);
+            if !found.rows.iter().any(|row| shows(&row)) {
                 continue;
             }
-            for (row, found) in found.rows.iter().enumerate() {
-                let thin = found.lanes.len() > 1 && folded.contains(&FoldKey::Row(doc, found.kind))
-                    || found.lanes.len() > MANY_LANES;
-                let lane_height = if thin { THIN_LANE_HEIGHT } else { LANE_HEIGHT };
+            push(SECTION_HEIGHT, Place::Section { doc, section });
+            if folded(FoldKey::Section(doc, found.owner)) {
+                continue;
+            }
+            for (row, found) in found.rows.iter().enumerate().filter(|(_, row)| shows(row)) {
+                let thin = found.lanes.len() > 1 && folded(FoldKey::Row(doc, found.kind));
+                let lane_height = if thin || found.lanes.len() > MANY_LANES { THIN_LANE_HEIGHT } else { LANE_HEIGHT };
                 let height = (found.lanes.len() as f32 * lane_height).max(LANE_HEIGHT) + ROW_GAP;
                 push(height, Place::Row { doc, section, row, lane_height });
             }
@@ -363,15 +395,32 @@ mod tests {
     fn lines_follow_each_other_and_folding_hides_rows() {
         let trace = testing::trace(2, 5);
         let scene = Scene::new(&trace);
-        let (lines, height) = layout([&scene], &HashSet::new(), false);
+        let mut arrangement = Arrangement::default();
+        let (lines, height) = layout([&scene], &arrangement, false);
         for pair in lines.windows(2) {
             assert_eq!(pair[0].top + pair[0].height, pair[1].top);
         }
         assert_eq!(height, lines.last().map_or(0.0, |line| line.top + line.height));
-        let folded = HashSet::from([FoldKey::Section(0, scene.sections[0].owner)]);
-        let (fewer, _) = layout([&scene], &folded, false);
-        assert_eq!(fewer.len() + scene.sections[0].rows.len(), lines.len());
         let seen = lines_between(&lines, lines[1].top, lines[2].top);
         assert_eq!(seen, &lines[1..2]);
+        arrangement.toggle(FoldKey::Section(0, scene.sections[0].owner));
+        let (fewer, _) = layout([&scene], &arrangement, false);
+        assert_eq!(fewer.len() + scene.sections[0].rows.len(), lines.len());
+        arrangement.toggle(FoldKey::Section(0, scene.sections[0].owner));
+        assert_eq!(layout([&scene], &arrangement, false).0, lines);
+    }
+
+    #[test]
+    fn hidden_and_filtered_rows_take_their_empty_section_with_them() {
+        let trace = testing::trace(2, 5);
+        let scene = Scene::new(&trace);
+        let count = |arrangement: &Arrangement| layout([&scene], arrangement, false).0.len();
+        let all = count(&Arrangement::default());
+        let hidden = HashSet::from([FoldKey::Row(0, scene.sections[0].rows[0].kind)]);
+        assert_eq!(count(&Arrangement { hidden, ..Arrangement::default() }), all - 1);
+        let filtered = |filter: &str| count(&Arrangement { filter: filter.to_owned(), ..Arrangement::default() });
+        assert_eq!(filtered(" STREAM 7 "), 2);
+        assert_eq!(filtered("gpu 0"), 1 + scene.sections[0].rows.len(), "a section's name shows all its rows");
+        assert_eq!(filtered("nothing is called this"), 0);
     }
 }

@@ -1,7 +1,5 @@
 //! The timeline as a widget. It shows documents and says what the user did; it changes nothing but its own scrolling.
 
-use std::collections::HashSet;
-
 use bubblescope::trace::{Interval, Ns};
 use eframe::egui::{self, Align2, FontId, PointerButton, Pos2, Rangef, Rect, Role, Sense, Stroke, Ui, UiBuilder, Vec2};
 
@@ -12,7 +10,7 @@ use crate::format;
 use crate::lanes::{self, Canvas};
 use crate::minimap;
 use crate::paint::Columns;
-use crate::rows::{FoldKey, Line, Place, layout, lines_between};
+use crate::rows::{Arrangement, FoldKey, Line, Place, layout, lines_between};
 use crate::text::Widths;
 use crate::theme::Palette;
 use crate::view::Viewport;
@@ -35,6 +33,10 @@ pub enum Action {
     Measure(Option<Interval>),
     /// Fold or unfold.
     Fold(FoldKey),
+    /// Show a row no longer.
+    Hide(FoldKey),
+    /// Show all rows again.
+    ShowAllRows,
 }
 
 /// What the timeline shows, and what it remembers between frames.
@@ -42,8 +44,8 @@ pub enum Action {
 pub struct Timeline {
     /// The shown part of the common time scale.
     pub view: Viewport,
-    /// What is folded.
-    pub folded: HashSet<FoldKey>,
+    /// Which rows are shown, and how.
+    pub arrangement: Arrangement,
     /// What is selected.
     pub selected: Option<Pick>,
     /// What is measured.
@@ -76,7 +78,7 @@ impl Default for Timeline {
     fn default() -> Self {
         Self {
             view: Viewport::new(0, 1_000_000),
-            folded: HashSet::new(),
+            arrangement: Arrangement::default(),
             selected: None,
             measured: None,
             names_width: 220.0,
@@ -129,7 +131,8 @@ impl Timeline {
         let moved = minimap::minimap_ui(ui, map, docs, self.view, bounds, &palette, &mut self.cells, &mut self.columns);
         actions.extend(moved.map(Action::View));
         self.ruler_ui(ui, ruler, step, &palette, &mut actions);
-        let (lines, height) = layout(docs.iter().map(|doc| &doc.scene), &self.folded, docs.len() > 1);
+        self.filter_ui(ui, Rect::from_min_max(full.min, Pos2::new(split - 4.0, body.top())), &mut actions);
+        let (lines, height) = layout(docs.iter().map(|doc| &doc.scene), &self.arrangement, docs.len() > 1);
         self.drawn = Drawn::default();
         ui.scope_builder(UiBuilder::new().max_rect(body), |ui| {
             egui::ScrollArea::vertical()
@@ -148,6 +151,22 @@ impl Timeline {
         });
         self.splitter_ui(ui, full, split, &palette);
         actions
+    }
+
+    /// The field above the names that filters rows.
+    fn filter_ui(&mut self, ui: &mut Ui, area: Rect, actions: &mut Vec<Action>) {
+        ui.scope_builder(UiBuilder::new().max_rect(area.shrink(5.0)), |ui| {
+            ui.horizontal_centered(|ui| {
+                let hidden = self.arrangement.hidden.len();
+                let width = ui.available_width() - if hidden > 0 { 80.0 } else { 0.0 };
+                let field = egui::TextEdit::singleline(&mut self.arrangement.filter).hint_text("Filter rows");
+                let response = ui.add(field.desired_width(width - 8.0));
+                response.widget_info(|| egui::WidgetInfo::labeled(Role::TextInput, true, "Filter rows"));
+                if hidden > 0 && ui.button(format!("{hidden} hidden")).on_hover_text("Show all rows").clicked() {
+                    actions.push(Action::ShowAllRows);
+                }
+            });
+        });
     }
 
     /// The line between names and canvas, which can be dragged.
@@ -333,6 +352,16 @@ impl Timeline {
             if response.clicked() {
                 actions.push(Action::Fold(key));
             }
+            if !header {
+                response.context_menu(|ui| {
+                    if ui.button("Hide this row").clicked() {
+                        actions.push(Action::Hide(key));
+                    }
+                    if ui.button("Show all rows").clicked() {
+                        actions.push(Action::ShowAllRows);
+                    }
+                });
+            }
             let fill = match (header, response.hovered()) {
                 (true, _) => palette.section,
                 (false, true) => palette.canvas_alternate,
@@ -342,7 +371,7 @@ impl Timeline {
             let mut left = rect.left() + indent;
             if header {
                 let at = Pos2::new(left + 5.0, rect.center().y);
-                painter.add(fold_mark(at, self.folded.contains(&key), palette.weak_text));
+                painter.add(fold_mark(at, self.arrangement.folded.contains(&key), palette.weak_text));
                 left += 16.0;
             }
             let middle = if header { rect.center().y } else { rect.top() + 10.0 };

@@ -1,0 +1,146 @@
+//! UI-thread time of every frame over a scripted zoom and pan, from everything to one op and back, caches cold.
+//!
+//! `cargo bench -p bubblescope-ui --bench frame -- [EVENTS…]` (default 100 000, 1 000 000 and 10 000 000). There is no
+//! window and no GPU: what is timed is building the frame and turning it into triangles, which is what the UI thread does.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bubblescope::trace::{CorrelationId, Detail, GraphId, OpInput, OpKind, Trace, TraceBuilder};
+use bubblescope_ui::document::Document;
+use bubblescope_ui::timeline::{Action, Timeline};
+use bubblescope_ui::view::Viewport;
+use eframe::egui;
+
+const LANES: u32 = 200;
+const SIZE: egui::Vec2 = egui::vec2(1920.0, 1080.0);
+
+/// A trace of `events` kernels over 200 streams, with short and long gaps.
+fn trace(events: u64) -> Trace {
+    let mut builder = TraceBuilder::new();
+    let process = builder.process(1);
+    let device = builder.device(0);
+    let context = builder.context(process, 1, device);
+    let names: Vec<_> = (0..64).map(|name| builder.name(&format!("kernel_{name}"))).collect();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move |below: i64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as i64
+    };
+    for lane in 0..LANES {
+        let stream = builder.stream(context, lane);
+        let mut time = 1_000 + random(5_000);
+        for _ in 0..events / u64::from(LANES) {
+            let gap = match random(100) {
+                0..90 => 300 + random(900),
+                90..99 => 4_000,
+                _ => 40_000,
+            };
+            let length = 1_500 + random(12_000);
+            builder.push_op(OpInput {
+                start: time + gap,
+                end: time + gap + length,
+                stream,
+                kind: OpKind::Kernel,
+                name: names[random(64) as usize],
+                correlation: CorrelationId::NONE,
+                bytes: 0,
+                graph: GraphId::NONE,
+                graph_node: 0,
+                detail: Detail::None,
+            });
+            time += gap + length;
+        }
+    }
+    builder.finish().unwrap_or_default()
+}
+
+/// Views from everything to one op, some panning there, and back.
+fn script(doc: &Document) -> Vec<Viewport> {
+    let all = Viewport::of(doc.interval(), 0.02);
+    let mut views = vec![all];
+    let mut view = all;
+    while view.span() > 20_000 {
+        view = view.zoomed(1.15, 0.37);
+        views.push(view);
+    }
+    for step in 0..60 {
+        view = view.panned(if step % 2 == 0 { 0.21 } else { 0.04 });
+        views.push(view);
+    }
+    while view.span() < all.span() {
+        view = view.zoomed(1.0 / 1.15, 0.63).panned(0.01);
+        views.push(view);
+    }
+    for _ in 0..40 {
+        view = view.zoomed(1.03, 0.5).panned(0.02);
+        views.push(view);
+    }
+    views
+}
+
+fn percentile(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    times[(times.len() * percent / 100).min(times.len() - 1)]
+}
+
+fn measure(events: u64) {
+    let trace = Arc::new(trace(events));
+    let start = Instant::now();
+    let docs = [Document::new(Path::new("generated"), trace)];
+    let prepared = start.elapsed();
+    let ctx = egui::Context::default();
+    let mut timeline = Timeline::default();
+    let (mut build, mut both, mut lanes, mut quads) = (Vec::new(), Vec::new(), 0, 0);
+    for (frame, view) in script(&docs[0]).into_iter().enumerate() {
+        let input = egui::RawInput {
+            screen_rect: Some(egui::Rect::from_min_size(egui::Pos2::ZERO, SIZE)),
+            time: Some(frame as f64 / 60.0),
+            ..egui::RawInput::default()
+        };
+        timeline.view = view;
+        let start = Instant::now();
+        let output = ctx.run_ui(input, |ui| {
+            let actions = timeline.show(ui, &docs);
+            assert!(actions.iter().all(|action| !matches!(action, Action::View(_))));
+        });
+        let built = start.elapsed();
+        let triangles = ctx.tessellate(output.shapes, output.pixels_per_point);
+        // The first frame also makes the font's texture, once for the whole run of a program.
+        if frame > 0 {
+            both.push(start.elapsed());
+            build.push(built);
+        }
+        lanes = timeline.drawn.lanes;
+        quads = quads.max(timeline.drawn.quads);
+        drop(triangles);
+    }
+    let bytes = docs[0].scene.memory() as f64 / events as f64;
+    println!(
+        "{events:>10} events, {lanes} of {LANES} lanes shown: rows ready in {prepared:.0?}, {bytes:.1} bytes an event; \
+         {} frames, at most {quads} quads: building p50 {:.2?} p99 {:.2?} max {:.2?}, with triangles p50 {:.2?} p99 {:.2?}",
+        both.len(),
+        percentile(&mut build, 50),
+        percentile(&mut build, 99),
+        percentile(&mut build, 100),
+        percentile(&mut both, 50),
+        percentile(&mut both, 99),
+    );
+}
+
+fn main() {
+    let asked: Vec<u64> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
+    // `cargo test` runs benches too: a small one, to know that they work.
+    let testing = !std::env::args().any(|argument| argument == "--bench");
+    let sizes: &[u64] = match (asked.is_empty(), testing) {
+        (false, _) => &asked,
+        (true, true) => &[2_000],
+        (true, false) => &[100_000, 1_000_000, 10_000_000],
+    };
+    for &events in sizes {
+        measure(events);
+    }
+}
