@@ -372,6 +372,7 @@ impl App {
             Item::Op(op) => doc.trace.ops.launch(op).map(Item::Call),
             Item::Call(call) => doc.trace.call_ops(call).first().map(|&op| Item::Op(op)),
             Item::Bubble(at) => doc.bubble(at).and_then(|(_, bubble)| bubble.root.call).map(Item::Call),
+            Item::Replay(_, call) => Some(Item::Call(call)),
             Item::Range(_) => None,
         };
         if let Some(item) = other {

@@ -1,8 +1,10 @@
 //! What is known about a thing, in words: for the hover text and the details.
 
+use std::borrow::Cow;
+
 use bubblescope::analysis::{Cause, Confidence, Rule, SegmentKind};
 use bubblescope::report::demangle;
-use bubblescope::trace::{CallIdx, Detail, MemoryKind, OpIdx, OpKind, RangeIdx, RangeKind};
+use bubblescope::trace::{CallIdx, Detail, MemoryKind, OpIdx, OpKind, RangeIdx, RangeKind, StreamIdx};
 
 use crate::document::{BubbleRef, Document, Item};
 use crate::format;
@@ -27,6 +29,7 @@ pub fn describe(doc: &Document, item: Item) -> Option<Description> {
         Item::Call(call) => call_facts(doc, call, &mut facts),
         Item::Range(range) => range_facts(doc, range, &mut facts),
         Item::Bubble(at) => bubble_facts(doc, at, &mut facts)?,
+        Item::Replay(stream, call) => replay_facts(doc, stream, call, &mut facts),
     };
     Some(Description { kind, title, facts })
 }
@@ -147,14 +150,43 @@ pub fn range_name(doc: &Document, range: RangeIdx) -> &str {
 }
 
 /// The name to write into a thing's box.
-pub fn label(doc: &Document, item: Item) -> &str {
-    match item {
+pub fn label(doc: &Document, item: Item) -> Cow<'_, str> {
+    let name = match item {
         Item::Op(op) => op_name(doc, op),
         Item::Call(call) if call.index() < doc.trace.calls.len() => doc.trace.call_name(call),
         Item::Call(_) => "",
         Item::Range(range) => range_name(doc, range),
         Item::Bubble(at) => doc.bubble(at).map_or("", |(_, bubble)| bubble.root.cause.as_str()),
+        Item::Replay(stream, call) => {
+            let nodes = doc.replay_nodes(stream, call).count() as u64;
+            return Cow::Owned(format!("{} · {} nodes", graph_name(doc, stream, call), format::count(nodes)));
+        }
+    };
+    Cow::Borrowed(name)
+}
+
+/// The graph that a launch replayed.
+fn graph_name(doc: &Document, stream: StreamIdx, call: CallIdx) -> String {
+    let graph = doc.replay_nodes(stream, call).next().map_or(0, |op| doc.trace.ops.graph[op.index()].0);
+    format!("graph {graph}")
+}
+
+fn replay_facts(
+    doc: &Document,
+    stream: StreamIdx,
+    call: CallIdx,
+    facts: &mut Vec<(&'static str, String)>,
+) -> (String, String) {
+    let trace = &doc.trace;
+    let nodes = doc.replay_nodes(stream, call).count() as u64;
+    facts.push(("Nodes", format::count(nodes)));
+    let busy = doc.replay_nodes(stream, call).map(|op| trace.ops.interval(op).len().0).sum::<i64>();
+    facts.push(("Ops together", format::duration(busy)));
+    facts.push(("Launched by", format!("{} ({})", trace.call_name(call), duration_of(doc, Item::Call(call)))));
+    if let Some(times) = doc.times(Item::Replay(stream, call)) {
+        facts.push(("Launch latency", format::duration((times.start - trace.calls.start[call.index()]).0)));
     }
+    ("Graph replay".to_owned(), graph_name(doc, stream, call))
 }
 
 /// The thread that made a call.

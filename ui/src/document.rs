@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bubblescope::analysis::{Analysis, Bubble, DeviceAnalysis};
-use bubblescope::trace::{CallIdx, Interval, NameId, Ns, OpIdx, RangeIdx, Trace};
+use bubblescope::trace::{CallIdx, Interval, NameId, Ns, OpIdx, RangeIdx, StreamIdx, Trace};
 
 use crate::format;
 use crate::rows::Scene;
@@ -20,6 +20,8 @@ pub enum Item {
     Range(RangeIdx),
     /// A bubble.
     Bubble(BubbleRef),
+    /// What one launch of a graph ran on one stream.
+    Replay(StreamIdx, CallIdx),
 }
 
 /// Where a bubble stands in an analysis.
@@ -103,7 +105,17 @@ impl Document {
             Item::Call(call) => (call.index() < trace.calls.len()).then(|| trace.calls.interval(call)),
             Item::Range(range) => trace.ranges.get(range.index()).map(|range| range.interval),
             Item::Bubble(at) => self.bubble(at).map(|(_, bubble)| bubble.interval),
+            Item::Replay(stream, call) => {
+                let nodes = self.replay_nodes(stream, call).map(|op| trace.ops.interval(op));
+                nodes.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)))
+            }
         }
+    }
+
+    /// The ops that a launch of a graph ran on a stream.
+    pub fn replay_nodes(&self, stream: StreamIdx, call: CallIdx) -> impl Iterator<Item = OpIdx> {
+        let ops = if call.index() < self.trace.calls.len() { self.trace.call_ops(call) } else { &[] };
+        ops.iter().copied().filter(move |op| self.trace.ops.stream[op.index()] == stream)
     }
 
     /// A bubble and its device.

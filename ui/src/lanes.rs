@@ -44,6 +44,7 @@ pub fn color(doc: &Document, palette: &Palette, kind: RowKind, lane: &Lane, at: 
     let trace = &doc.trace;
     match kind.item(lane.item(at as usize)) {
         Item::Op(op) => palette.op(trace.ops.kind[op.index()], trace.ops.name[op.index()].index(), trace.op_detail(op)),
+        Item::Replay(..) => palette.replay(),
         Item::Call(call) => palette.call(trace.calls.kind[call.index()]),
         Item::Range(range) => {
             let range = &trace.ranges[range.index()];
@@ -107,8 +108,9 @@ pub fn paint(
                 if to - from < LEAST_NAME || y.span() < 12.0 || names.len() >= MOST_NAMES {
                     continue;
                 }
-                if let Some(text) = canvas.widths.fit(describe::label(document, item), to - from - 8.0) {
-                    names.push((Pos2::new(from + 4.0, y.center()), text.into_owned(), text_on(fill)));
+                if let Some(text) = canvas.widths.fit(&describe::label(document, item), to - from - 8.0) {
+                    let text = text.into_owned();
+                    names.push((Pos2::new(from + 4.0, y.center()), text, text_on(fill)));
                 }
             }
         }
@@ -231,6 +233,7 @@ impl Canvas<'_> {
                     self.arrow(painter, lines, pick.doc, pick.item, Item::Op(op));
                 }
             }
+            Item::Replay(_, call) => self.arrow(painter, lines, pick.doc, Item::Call(call), pick.item),
             Item::Range(_) => {}
         }
         self.paint_outline(painter, lines, pick, Stroke::new(2.0, self.palette.selection));

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use bubblescope::analysis::{Analysis, Options, analyze};
 use bubblescope::trace::Trace;
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
@@ -12,7 +11,7 @@ use crate::document::Document;
 
 /// Reads a trace, whatever format it has.
 fn read(path: &Path) -> anyhow::Result<Trace> {
-    Ok(bubblescope::trace::file::read_path(path).with_context(|| path.display().to_string())?)
+    Ok(bubblescope::open::open(path)?)
 }
 
 /// What a loading thread has to tell, in this order unless it fails.

@@ -1,9 +1,11 @@
 //! The rows of a timeline and where they stand. Pure: no drawing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use bubblescope::analysis::Analysis;
-use bubblescope::trace::{CallIdx, DeviceIdx, OpIdx, ProcessIdx, RangeIdx, StreamIdx, StreamKind, ThreadIdx, Trace};
+use bubblescope::trace::{
+    CallIdx, DeviceIdx, Interval, OpIdx, ProcessIdx, RangeIdx, StreamIdx, StreamKind, ThreadIdx, Trace,
+};
 
 use crate::document::{BubbleRef, Item};
 use crate::format;
@@ -17,6 +19,8 @@ pub enum RowKind {
         /// Position in the analysis.
         device: u32,
     },
+    /// The launches of graphs whose ops ran on a stream.
+    Replays(StreamIdx),
     /// The ops of a stream.
     Stream(StreamIdx),
     /// The named ranges of a thread.
@@ -30,6 +34,7 @@ impl RowKind {
     pub fn item(self, item: u32) -> Item {
         match self {
             Self::Bubbles { device } => Item::Bubble(BubbleRef { device, index: item }),
+            Self::Replays(stream) => Item::Replay(stream, CallIdx(item)),
             Self::Stream(_) => Item::Op(OpIdx(item)),
             Self::Ranges(_) => Item::Range(RangeIdx(item)),
             Self::Calls(_) => Item::Call(CallIdx(item)),
@@ -132,6 +137,7 @@ impl Scene {
             Item::Call(call) => RowKind::Calls(*trace.calls.thread.get(call.index())?),
             Item::Range(range) => RowKind::Ranges(trace.ranges.get(range.index())?.thread),
             Item::Bubble(at) => RowKind::Bubbles { device: at.device },
+            Item::Replay(stream, _) => RowKind::Replays(stream),
         };
         for (section, found) in self.sections.iter().enumerate() {
             let Some(row) = found.rows.iter().position(|row| row.kind == kind) else { continue };
@@ -174,6 +180,15 @@ fn device_section(trace: &Trace, device: DeviceIdx) -> Section {
             StreamKind::Null => " (default)",
             StreamKind::Unknown | StreamKind::Blocking | StreamKind::NonBlocking => "",
         };
+        let replays = replays(trace, stream);
+        if !replays.is_empty() {
+            section.rows.push(Row {
+                kind: RowKind::Replays(stream),
+                title: format!("Stream {} graphs", described.id),
+                note: format!("{} replays", format::count(replays.len() as u64)),
+                lanes: pack(replays),
+            });
+        }
         let pid = trace.processes[described.process.index()].pid;
         let process = if processes.len() > 1 { format!(" · pid {pid}") } else { String::new() };
         section.rows.push(Row {
@@ -184,6 +199,20 @@ fn device_section(trace: &Trace, device: DeviceIdx) -> Section {
         });
     }
     section
+}
+
+/// From the first to the last op of each launch of a graph that ran several ops on a stream.
+fn replays(trace: &Trace, stream: StreamIdx) -> Vec<(Interval, u32)> {
+    let mut replays: BTreeMap<CallIdx, (Interval, usize)> = BTreeMap::new();
+    for op in trace.stream_ops(stream).filter(|op| trace.ops.graph[op.index()].is_some()) {
+        let Some(call) = trace.ops.launch(op) else { continue };
+        let (start, end) = (trace.ops.start[op.index()], trace.ops.end[op.index()]);
+        let (replay, nodes) = replays.entry(call).or_insert((Interval::new(start, end), 0));
+        *replay = Interval::new(replay.start.min(start), replay.end.max(end));
+        *nodes += 1;
+    }
+    let several = replays.into_iter().filter(|(_, (_, nodes))| *nodes > 1);
+    several.map(|(call, (interval, _))| (interval, call.0)).collect()
 }
 
 fn process_section(trace: &Trace, process: ProcessIdx) -> Section {

@@ -67,7 +67,7 @@ impl Palette {
         text: Color32::from_rgb(0x1f, 0x24, 0x2d),
         weak_text: Color32::from_rgb(0x5f, 0x67, 0x75),
         selection: Color32::from_rgb(0x10, 0x12, 0x16),
-        measure: Color32::from_rgba_premultiplied(0x10, 0x20, 0x38, 0x38),
+        measure: Color32::from_rgba_premultiplied(0x08, 0x12, 0x20, 0x20),
         arrow: Color32::from_rgb(0xb3, 0x5c, 0x00),
     };
 
@@ -80,7 +80,7 @@ impl Palette {
     pub fn op(&self, kind: OpKind, name: usize, detail: Detail) -> Color32 {
         match kind {
             OpKind::Kernel => KERNELS[name % KERNELS.len()],
-            OpKind::Graph => Color32::from_rgb(0x3f, 0x6f, 0x9f),
+            OpKind::Graph => self.replay(),
             OpKind::Memset => Color32::from_rgb(0x8f, 0x9b, 0x8a),
             OpKind::Copy => match detail {
                 Detail::Copy { to: MemoryKind::Device, from: MemoryKind::Pageable | MemoryKind::Pinned, .. } => {
@@ -92,6 +92,11 @@ impl Palette {
                 _ => Color32::from_rgb(0x5c, 0xa9, 0xa0),
             },
         }
+    }
+
+    /// The colour of a graph's replay.
+    pub fn replay(&self) -> Color32 {
+        Color32::from_rgb(0x3f, 0x6f, 0x9f)
     }
 
     /// A call's colour: calls that block stand out.
