@@ -59,6 +59,8 @@ pub struct App {
     /// What was typed so far of a file to open, while the window for it is open.
     opening: Option<String>,
     history: History,
+    /// How many traces were asked for.
+    asked: u64,
     loading: Vec<Loading>,
     now: f64,
 }
@@ -87,13 +89,18 @@ impl App {
         self.recent.insert(0, path.to_owned());
         self.recent.truncate(MOST_RECENT);
         let ctx = ctx.clone();
-        self.loading.push(Loading::file(path, move || ctx.request_repaint()));
+        self.wait_for(Loading::file(path, move || ctx.request_repaint()));
     }
 
     /// Shows a trace that is already in memory, and analyses it in the background.
     pub fn show(&mut self, ctx: &egui::Context, name: &str, trace: Trace) {
         let ctx = ctx.clone();
-        self.loading.push(Loading::start(Path::new(name), move || ctx.request_repaint(), |_| Ok(trace)));
+        self.wait_for(Loading::start(Path::new(name), move || ctx.request_repaint(), |_| Ok(trace)));
+    }
+
+    fn wait_for(&mut self, loading: Loading) {
+        self.asked += 1;
+        self.loading.push(Loading { order: self.asked, ..loading });
     }
 
     /// Whether something is being opened or analysed.
@@ -112,10 +119,9 @@ impl App {
         loading.retain_mut(|one| {
             loop {
                 match one.take() {
-                    Ok(Some(Loaded::Document(document))) => self.add(*document),
+                    Ok(Some(Loaded::Document(document))) => self.add(Document { order: one.order, ..*document }),
                     Ok(Some(Loaded::Analysis(analysis))) => {
-                        // The newest document of the file is the one that this thread brought.
-                        if let Some(doc) = self.docs.iter_mut().rev().find(|doc| doc.path == one.path) {
+                        if let Some(doc) = self.docs.iter_mut().find(|doc| doc.order == one.order) {
                             doc.set_analysis(Arc::clone(&analysis));
                             self.documents_changed();
                         }
@@ -143,7 +149,11 @@ impl App {
     }
 
     fn add(&mut self, document: Document) {
-        self.docs.push(document);
+        let at = self.docs.partition_point(|other| other.order < document.order);
+        self.docs.insert(at, document);
+        if let Some(pick) = self.timeline.selected.as_mut().filter(|pick| pick.doc >= at) {
+            pick.doc += 1;
+        }
         self.documents_changed();
         if self.docs.len() == 1 {
             self.timeline.view = self.everything();

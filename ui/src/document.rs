@@ -55,6 +55,9 @@ pub struct Document {
     pub analysis: Option<Arc<Analysis>>,
     /// Its rows.
     pub scene: Scene,
+    /// Its place among the opened traces: files stand in the order in which they were asked for, not in which they
+    /// were read.
+    pub order: u64,
     /// Added to its times to place it on the common time scale.
     pub offset: i64,
     short_names: Vec<Box<str>>,
@@ -66,7 +69,7 @@ impl Document {
         let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into());
         let scene = Scene::new(&trace);
         let short_names = trace.names.iter().map(|(_, name)| format::short(name).into_boxed_str()).collect();
-        Self { name, path: path.to_owned(), trace, analysis: None, scene, offset: 0, short_names }
+        Self { name, path: path.to_owned(), trace, analysis: None, scene, order: 0, offset: 0, short_names }
     }
 
     /// Takes in what the analysis found.

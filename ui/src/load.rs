@@ -30,6 +30,8 @@ pub enum Loaded {
 pub struct Loading {
     /// The file.
     pub path: PathBuf,
+    /// Place of the trace among the opened ones.
+    pub order: u64,
     /// Whether the trace is there and the analysis still runs.
     pub shown: bool,
     results: Receiver<Loaded>,
@@ -73,7 +75,7 @@ impl Loading {
             // The channel has room for it, and its other end is ours.
             drop(failed.try_send(Loaded::Failed(format!("{}: no thread: {error}", path.display()))));
         }
-        Self { path: path.to_owned(), shown: false, results }
+        Self { path: path.to_owned(), order: 0, shown: false, results }
     }
 
     /// What has arrived; `Err` when no more will come.

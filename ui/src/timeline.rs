@@ -384,11 +384,12 @@ impl Timeline {
             if rest >= widths.width(&note) {
                 let at = Pos2::new(rect.right() - 6.0, middle);
                 painter.text(at, Align2::RIGHT_CENTER, &note, widths.font().clone(), palette.weak_text);
-            } else if rect.height() > 38.0 && !header {
-                if let Some(text) = widths.fit(&note, width) {
-                    let at = Pos2::new(left, middle + 15.0);
-                    painter.text(at, Align2::LEFT_CENTER, text, widths.font().clone(), palette.weak_text);
-                }
+            } else if rect.height() > 38.0
+                && !header
+                && let Some(text) = widths.fit(&note, width)
+            {
+                let at = Pos2::new(left, middle + 15.0);
+                painter.text(at, Align2::LEFT_CENTER, text, widths.font().clone(), palette.weak_text);
             }
             response.on_hover_text(if note.is_empty() { title.to_owned() } else { format!("{title}\n{note}") });
         }

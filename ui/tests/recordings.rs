@@ -89,6 +89,8 @@ fn three_variants_are_compared() {
     harness.run_steps(2);
     let found = harness.state().panels.compare.found().unwrap();
     assert_eq!(found.compare.variants.len(), 3);
+    let names: Vec<&str> = harness.state().docs.iter().map(|doc| doc.name.as_str()).collect();
+    assert_eq!(names, ["sync.bubcap", "async.bubcap", "graph.bubcap"], "the order of the command line");
     let bubbles: Vec<i64> =
         found.compare.variants.iter().map(|variant| variant.recorded.as_ref().unwrap().bubble_ns.0).collect();
     assert!(bubbles[1] < bubbles[0], "without the synchronisations the device is less idle: {bubbles:?}");

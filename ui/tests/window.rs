@@ -203,7 +203,7 @@ fn dragging_on_the_ruler_measures_what_the_library_says() {
     let app = harness.state();
     let options = Options { window: Some(measured), ..Options::default() };
     let figures = analyze(&app.docs[0].trace, &options);
-    assert_eq!(app.panels.measured.figures().unwrap().1, [figures.clone()]);
+    assert_eq!(app.panels.measured.figures().unwrap().1, std::slice::from_ref(&figures));
     let idle = bubblescope_ui::format::duration(figures.devices[0].idle_ns().0);
     assert!(harness.query_all_by_label_contains(&idle).count() > 0, "{idle} is shown");
 }
