@@ -98,9 +98,10 @@ impl App {
         self.wait_for(Loading::start(Path::new(name), move || ctx.request_repaint(), |_| Ok(trace)));
     }
 
-    fn wait_for(&mut self, loading: Loading) {
+    fn wait_for(&mut self, mut loading: Loading) {
         self.asked += 1;
-        self.loading.push(Loading { order: self.asked, ..loading });
+        loading.order = self.asked;
+        self.loading.push(loading);
     }
 
     /// Whether something is being opened or analysed.
@@ -119,7 +120,11 @@ impl App {
         loading.retain_mut(|one| {
             loop {
                 match one.take() {
-                    Ok(Some(Loaded::Document(document))) => self.add(Document { order: one.order, ..*document }),
+                    Ok(Some(Loaded::Document(document))) => {
+                        let mut document = *document;
+                        document.order = one.order;
+                        self.add(document);
+                    }
                     Ok(Some(Loaded::Analysis(analysis))) => {
                         if let Some(doc) = self.docs.iter_mut().find(|doc| doc.order == one.order) {
                             doc.set_analysis(Arc::clone(&analysis));
