@@ -28,7 +28,8 @@ pub enum Change {
     Async(CallSet),
     /// The calls take no longer than is usual for their kind, and their launch latency neither: nothing held them up.
     Usual(CallSet),
-    /// Each run of launches to one stream, with nothing between them, is submitted as one graph.
+    /// Each run of launches to one stream and those that it forks to, with nothing between them, is submitted as one
+    /// graph.
     Graph,
     /// Pageable asynchronous copies neither wait nor stage, as if their memory were page-locked.
     Pinned,

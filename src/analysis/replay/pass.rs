@@ -98,6 +98,8 @@ pub(super) fn run<const K: usize>(
     let mut lanes = vec![[Ns::MIN; K]; model.lanes];
     let mut threads = vec![[[Ns::MIN; K]; 2]; model.threads];
     let mut extents = vec![[Extent::EMPTY; K]; model.usual.len()];
+    // Where the first node of each thread's latest graph started.
+    let mut heads = vec![[Ns::MIN; K]; model.threads];
     let changed = plans.map(|plan| !plan.actions.is_empty());
     let any_changed = changed.contains(&true);
     let (mut works_from, mut dependency, mut mark) = (0, 0, 0);
@@ -120,13 +122,18 @@ pub(super) fn run<const K: usize>(
             let block = Block { model, step, works: works.clone(), dependencies: dependencies_from..dependency };
             let latency = step.latency(usual, typical);
             let mut base: [Ns; K] = std::array::from_fn(|k| match actions[k] {
-                Action::GraphInside => Ns::MIN,
+                Action::GraphInside => heads.get(step.thread as usize).map_or(Ns::MIN, |head| head[k]),
                 Action::NoWait | Action::Usual => {
                     start[k].saturating_add(plans[k].latency(step.usual_latency(latency, usual)))
                 }
                 _ => start[k].saturating_add(plans[k].latency(latency)),
             });
             block.hold(&mut base, &plans, &actions, typical, &lanes);
+            if let Some(head) = heads.get_mut(step.thread as usize) {
+                for k in (0..K).filter(|&k| actions[k] == Action::GraphHead) {
+                    head[k] = base[k];
+                }
+            }
             for at in works {
                 let work = &model.works[at];
                 let stream = work.stream as usize;

@@ -1,6 +1,6 @@
 //! Finds the runs of launches that could be one graph each.
 
-use super::model::{Model, NONE, Step};
+use super::model::{DependencyKind, Model, NONE, Step};
 use super::pass::Action;
 use crate::trace::{ApiKind, Ns, OpIdx, Trace};
 
@@ -12,19 +12,29 @@ const SAME_OPS: usize = 32;
 /// A run in the making: steps with one op each.
 #[derive(Clone, Default)]
 struct Run {
-    stream: u32,
+    /// The streams it launches to, the one it began with first.
+    streams: Vec<u32>,
+    /// Where its works begin.
+    first_work: usize,
     /// Positions of the launches.
     steps: Vec<u32>,
     /// Positions of the calls between them that do nothing to the device.
     between: Vec<u32>,
 }
 
-/// Marks every run of at least two launches, from one thread to one stream and with nothing but harmless calls between
-/// them, as one graph. A run that repeats a sequence of ops is one graph per repetition.
+/// Marks every run of at least two launches from one thread, with nothing but harmless calls between them, as one graph.
+/// As when a stream is captured, the run is on one stream and on those that wait for an event behind its work. A run
+/// that repeats a sequence of ops is one graph per repetition.
 pub(super) fn submit_as_graphs(trace: &Trace, model: &Model, actions: &mut [Action]) {
     let mut runs = vec![Run::default(); model.threads];
     let mut pending: Vec<Vec<u32>> = vec![Vec::new(); model.threads];
+    let work_of_lane = works_waited_for(model);
+    let mut dependencies_from = 0;
     for (index, step) in model.steps.iter().enumerate() {
+        let dependencies = dependencies_from;
+        while model.dependencies.get(dependencies_from).is_some_and(|next| next.step as usize == index) {
+            dependencies_from += 1;
+        }
         if step.thread == NONE || actions[index] == Action::Remove {
             continue;
         }
@@ -32,7 +42,19 @@ pub(super) fn submit_as_graphs(trace: &Trace, model: &Model, actions: &mut [Acti
         let launch = launched(trace, model, index, step, actions[index]);
         let far = step.gap > MAX_GAP;
         match launch {
-            Some(stream) if !run.steps.is_empty() && stream == run.stream && !far => run.between.append(pending),
+            Some(stream) if !run.steps.is_empty() && !far && run.streams.contains(&stream) => {
+                run.between.append(pending)
+            }
+            Some(stream)
+                if !run.steps.is_empty() && !far && {
+                    let waited = model.dependencies[dependencies..dependencies_from].iter();
+                    let mut waited = waited.filter(|wait| wait.kind == DependencyKind::Event);
+                    waited.any(|wait| run.holds(model, work_of_lane[wait.lane as usize]))
+                } =>
+            {
+                run.streams.push(stream);
+                run.between.append(pending);
+            }
             None if is_harmless(trace, step) && !far => {
                 pending.push(index as u32);
                 continue;
@@ -43,13 +65,35 @@ pub(super) fn submit_as_graphs(trace: &Trace, model: &Model, actions: &mut [Acti
             }
         }
         if let Some(stream) = launch {
-            run.stream = stream;
+            if run.steps.is_empty() {
+                run.streams = vec![stream];
+                run.first_work = model.works_of(index).start;
+            }
             run.steps.push(index as u32);
         }
     }
     for run in &mut runs {
         close(trace, model, run, actions);
     }
+}
+
+impl Run {
+    /// Whether a work is part of the run so far.
+    fn holds(&self, model: &Model, work: u32) -> bool {
+        let row = model.works.get(work as usize);
+        row.is_some_and(|row| work as usize >= self.first_work && self.streams.contains(&row.stream))
+    }
+}
+
+/// For each lane the work that it is the end of, `NONE` for other lanes.
+fn works_waited_for(model: &Model) -> Vec<u32> {
+    let mut works = vec![NONE; model.lanes];
+    for mark in &model.marks {
+        if let (Some(work), false) = (works.get_mut(mark.lane as usize), mark.at_start) {
+            *work = mark.work;
+        }
+    }
+    works
 }
 
 /// The stream of the one op that a step launches, if it may become a node.
@@ -67,7 +111,7 @@ fn launched(trace: &Trace, model: &Model, index: usize, step: &Step, action: Act
 /// Whether a call does nothing to the device and does not wait.
 fn is_harmless(trace: &Trace, step: &Step) -> bool {
     let kind = step.call().map(|call| trace.calls.kind[call.index()]);
-    step.wait == NONE && kind == Some(ApiKind::Other)
+    step.wait == NONE && matches!(kind, Some(ApiKind::Other | ApiKind::EventRecord | ApiKind::StreamWait))
 }
 
 /// Marks a run's graphs and empties it.

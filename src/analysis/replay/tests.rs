@@ -374,3 +374,120 @@ fn an_empty_trace_has_no_span() {
     assert_eq!((outcome.span, outcome.gain), (Ns::ZERO, Some(Ns::ZERO)));
     assert_eq!(outcome.devices, []);
 }
+
+/// Steps of four kernels of 2 µs, launched 6 µs apart: one, then one on each of two streams, then one behind both. With
+/// `forks`, the second stream waits for the first kernel and the last kernel for the second stream.
+fn fork_and_join(count: i64, forks: bool) -> Trace {
+    let mut scene = Scene::new();
+    for index in 0..count {
+        let (id, at) = (index as u64 * 10 + 1, index * 24 * US);
+        let kernel =
+            |launch: i64| ((at + launch * 6 * US, at + launch * 6 * US + 4 * US), at + launch * 6 * US + 5 * US);
+        let mut launch = |scene: &mut Scene, id: u64, stream: u32, number: i64| {
+            let (call, start) = kernel(number);
+            scene.launch(id, call, stream, (start, start + 2 * US));
+        };
+        launch(&mut scene, id, 7, 0);
+        if forks {
+            scene.record_event(id + 1, at + 4_200, 7, 1, Some(id));
+            scene.wait_event(id + 2, at + 4_400, 8, 1, Some(id));
+        }
+        launch(&mut scene, id + 3, 7, 1);
+        launch(&mut scene, id + 4, 8, 2);
+        if forks {
+            scene.record_event(id + 5, at + 16_200, 8, 2, Some(id + 5));
+            scene.wait_event(id + 6, at + 16_400, 7, 2, Some(id + 5));
+        }
+        launch(&mut scene, id + 7, 7, 3);
+    }
+    scene.finish()
+}
+
+#[test]
+fn a_graph_takes_in_the_streams_that_it_forks_to() {
+    let changed = |trace: &Trace| changed(trace, &[Change::Graph]).span;
+    let recorded = |trace: &Trace| {
+        let waits = Waits::new(trace);
+        Replay::new(trace, &waits, None).unchanged().span
+    };
+    let forks = fork_and_join(20, true);
+    assert_eq!(recorded(&forks), Ns(20 * 24 * US - 4 * US));
+    // A graph of three kernels one behind the other, and the way from one graph to the next.
+    assert!(changed(&forks) < Ns(20 * 10 * US), "{}", changed(&forks));
+    // Nothing says that the second stream's work may be captured with the first one's: two launches are left per step.
+    let apart = fork_and_join(20, false);
+    assert!(changed(&apart) >= Ns(20 * 12 * US), "{}", changed(&apart));
+}
+
+#[test]
+fn no_node_starts_before_its_graph() {
+    let trace = fork_and_join(20, true);
+    let waits = Waits::new(&trace);
+    let timeline = Replay::new(&trace, &waits, None).timeline(&[Change::Graph]);
+    let heads = trace.ops.indices().filter(|op| trace.ops.correlation[op.index()].0 % 10 == 1);
+    for head in heads {
+        let id = trace.ops.correlation[head.index()].0;
+        let begin = timeline.ops[head.index()].unwrap();
+        for node in [id + 3, id + 4, id + 7] {
+            assert!(timeline.ops[op_of(&trace, node).index()].unwrap().start >= begin.end);
+        }
+    }
+}
+
+#[test]
+fn a_program_is_no_shorter_without_its_first_or_last_op() {
+    let mut scene = Scene::new();
+    scene.call("cudaMemcpy_v3020", 1, 0, 20 * US);
+    scene.copy((MemoryKind::Pageable, MemoryKind::Device), 7, 1, 10 * US, 12 * US);
+    for index in 0..20 {
+        let at = 5_000 * US + index * 30 * US;
+        scene.launch(index as u64 + 2, (at, at + 4 * US), 7, (at + 5 * US, at + 25 * US));
+    }
+    scene.call("cudaMemcpy_v3020", 99, 9_000 * US, 9_020 * US);
+    scene.copy((MemoryKind::Device, MemoryKind::Pageable), 7, 99, 9_010 * US, 9_012 * US);
+    let outcome = without(&scene.finish(), "cudaMemcpy");
+    assert!(outcome.gain.unwrap() < Ns(50 * US), "{outcome:?}");
+}
+
+#[test]
+fn pageable_copies_stage_no_more_when_pinned() {
+    let mut scene = Scene::new();
+    for index in 0..20 {
+        let (id, at) = (index as u64 * 2 + 1, index * 150 * US);
+        scene.call("cudaMemcpyAsync_v3020", id, at, at + 100 * US);
+        scene.copy((MemoryKind::Pageable, MemoryKind::Device), 7, id, at + 102 * US, at + 122 * US);
+        scene.launch(id + 1, (at + 101 * US, at + 105 * US), 7, (at + 123 * US, at + 143 * US));
+    }
+    let trace = scene.finish();
+    let waits = Waits::new(&trace);
+    let replay = Replay::new(&trace, &waits, None);
+    assert!(!replay.is_withheld());
+    // The host's own 45 µs per step and two calls of 4 µs remain, and 42 µs of work.
+    assert!(replay.with(&[Change::Pinned]).span < Ns(20 * 60 * US));
+}
+
+#[test]
+fn calls_can_take_no_longer_than_usual() {
+    let mut scene = Scene::new();
+    for index in 0..20 {
+        let at = index * 30 * US + if index > 10 { 400 * US } else { 0 };
+        let end = at + if index == 10 { 404 * US } else { 4 * US };
+        scene.launch(index as u64 + 1, (at, end), 7, (end + US, end + 21 * US));
+    }
+    let trace = scene.finish();
+    let outcome = changed(&trace, &[Change::Usual(CallSet::Api("cudaLaunchKernel".to_owned()))]);
+    assert_eq!(outcome.gain, Some(Ns(400 * US)));
+}
+
+#[test]
+fn streams_without_waits_run_side_by_side() {
+    let mut scene = Scene::new();
+    scene.stream_kind(7, StreamKind::Null);
+    scene.stream_kind(8, StreamKind::Blocking);
+    for index in 0..40 {
+        let (call, start) = (index * 5 * US, 6 * US + index * 21 * US);
+        scene.launch(index as u64 + 1, (call, call + 4 * US), 7 + (index % 2) as u32, (start, start + 20 * US));
+    }
+    let outcome = changed(&scene.finish(), &[Change::NoDefaultStream]);
+    assert!(outcome.span < Ns(22 * 21 * US), "{outcome:?}");
+}
