@@ -43,7 +43,7 @@ pub(super) fn submit_as_graphs(trace: &Trace, model: &Model, actions: &mut [Acti
         let far = step.gap > MAX_GAP;
         match launch {
             Some(stream) if !run.steps.is_empty() && !far && run.streams.contains(&stream) => {
-                run.between.append(pending)
+                run.between.append(pending);
             }
             Some(stream)
                 if !run.steps.is_empty() && !far && {

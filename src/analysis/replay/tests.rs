@@ -383,7 +383,7 @@ fn fork_and_join(count: i64, forks: bool) -> Trace {
         let (id, at) = (index as u64 * 10 + 1, index * 24 * US);
         let kernel =
             |launch: i64| ((at + launch * 6 * US, at + launch * 6 * US + 4 * US), at + launch * 6 * US + 5 * US);
-        let mut launch = |scene: &mut Scene, id: u64, stream: u32, number: i64| {
+        let launch = |scene: &mut Scene, id: u64, stream: u32, number: i64| {
             let (call, start) = kernel(number);
             scene.launch(id, call, stream, (start, start + 2 * US));
         };
@@ -475,7 +475,7 @@ fn calls_can_take_no_longer_than_usual() {
         scene.launch(index as u64 + 1, (at, end), 7, (end + US, end + 21 * US));
     }
     let trace = scene.finish();
-    let outcome = changed(&trace, &[Change::Usual(CallSet::Api("cudaLaunchKernel".to_owned()))]);
+    let outcome = changed(&trace, &[Change::Usual(CallSet::Apis(vec!["cudaLaunchKernel".to_owned()]))]);
     assert_eq!(outcome.gain, Some(Ns(400 * US)));
 }
 
