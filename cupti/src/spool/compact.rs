@@ -23,8 +23,8 @@ pub fn compact(source: impl Read, out: impl Write, paths: Paths) -> Result<Optio
     if paths == Paths::Leave {
         header = header.without_paths();
     }
-    let at = |offset: u64| move |source: io::Error| SpoolError::Io { offset, source };
-    let mut writer = Writer::new(out, &header).map_err(at(reader.offset()))?;
+    let unwritten = |source: io::Error| SpoolError::Write { source };
+    let mut writer = Writer::new(out, &header).map_err(unwritten)?;
     while let Some(chunk) = reader.next() {
         let mut chunk = chunk?;
         if let (Paths::Leave, Chunk::Strings { texts, .. }) = (paths, &mut chunk) {
@@ -34,7 +34,7 @@ pub fn compact(source: impl Read, out: impl Write, paths: Paths) -> Result<Optio
                 }
             }
         }
-        writer.compressed(&chunk).map_err(at(reader.offset()))?;
+        writer.compressed(&chunk).map_err(unwritten)?;
     }
     Ok(reader.ending())
 }

@@ -12,6 +12,28 @@ pub(super) const HEAD: usize = 16;
 /// No chunk is longer, stored or plain.
 pub(super) const MAX_PAYLOAD: u32 = 256 << 20;
 
+/// How much larger the chunks of a spool may be than what is stored of them. A reader refuses what grows more, so that
+/// no small file can make it fill the memory, and a writer compresses no more than a reader takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Growth {
+    stored: u64,
+    plain: u64,
+}
+
+impl Growth {
+    /// Recordings shrink to a twentieth.
+    const RATIO: u64 = 128;
+    /// What a spool of any size may grow to.
+    const FREE: u64 = 8 << 20;
+
+    /// These totals with one more chunk; `None` if it would be too much. A chunk that is stored as it is never is.
+    pub(super) fn with(self, stored: u32, plain: u32) -> Option<Self> {
+        let (stored, plain) =
+            (self.stored.saturating_add(stored.into()), self.plain.saturating_add(plain.into()));
+        (plain <= stored.saturating_mul(Self::RATIO).saturating_add(Self::FREE)).then_some(Self { stored, plain })
+    }
+}
+
 /// What a chunk holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -28,6 +50,17 @@ pub(super) enum Tag {
 }
 
 impl Tag {
+    /// The longest plain payload. A list takes several times its payload in memory, so lists are kept short.
+    pub(super) const fn longest(self) -> u32 {
+        match self {
+            Self::Buffer => MAX_PAYLOAD,
+            Self::Strings | Self::Note => 16 << 20,
+            Self::Header => 8 << 20,
+            Self::CallbackNames => 4 << 20,
+            Self::Sizes | Self::Anchor | Self::Drops | Self::End => 64 << 10,
+        }
+    }
+
     pub(super) fn from_u8(tag: u8) -> Option<Self> {
         Some(match tag {
             1 => Self::Header,

@@ -1,6 +1,6 @@
 //! Reading a spool, whole or cut.
 
-use super::frame::{Encoding, HEAD, Head, MAGIC, MAX_PAYLOAD, PREAMBLE, Tag};
+use super::frame::{Encoding, Growth, HEAD, Head, MAGIC, MAX_PAYLOAD, PREAMBLE, Tag};
 use super::{Anchor, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Text};
 use std::io::{self, Read};
 
@@ -51,9 +51,26 @@ pub enum SpoolError {
         /// Where reading failed.
         offset: u64,
         /// Why.
-        #[source]
         source: io::Error,
     },
+    /// The copy of a spool cannot be written.
+    #[error("cannot write the copy of the spool")]
+    Write {
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl SpoolError {
+    /// Where the damaged chunk starts, if it is damage.
+    pub fn damaged_at(&self) -> Option<u64> {
+        match self {
+            Self::Checksum { offset } | Self::TooLong { offset, .. } | Self::Malformed { offset, .. } => Some(*offset),
+            Self::NotASpool | Self::Version { .. } | Self::NoHeader { .. } | Self::Io { .. } | Self::Write { .. } => {
+                None
+            }
+        }
+    }
 }
 
 /// How a spool ends.
@@ -73,7 +90,7 @@ pub enum Ending {
 }
 
 /// Streams the chunks of a spool. It needs memory for one chunk, whatever lengths the file claims: memory grows with
-/// what is really there, and a compressed chunk is never larger than 256 MiB.
+/// what is really there, and all compressed chunks together with the file.
 ///
 /// As an iterator it gives every whole chunk up to the end, the cut, or the first error; after an error it is done.
 #[derive(Debug)]
@@ -82,6 +99,7 @@ pub struct Reader<R> {
     offset: u64,
     header: Header,
     pub(super) stored: Vec<u8>,
+    growth: Growth,
     skipped: u64,
     ending: Option<Ending>,
     done: bool,
@@ -105,6 +123,7 @@ impl<R: Read> Reader<R> {
             offset: 0,
             header: Header::default(),
             stored: Vec::new(),
+            growth: Growth::default(),
             skipped: 0,
             ending: None,
             done: false,
@@ -132,10 +151,10 @@ impl<R: Read> Reader<R> {
         let Frame::Whole { offset, head } = reader.frame()? else {
             return Err(SpoolError::NoHeader { length: reader.offset });
         };
-        let payload = reader.payload(offset, &head)?;
         if Tag::from_u8(head.tag) != Some(Tag::Header) {
             return Err(SpoolError::Malformed { offset, reason: "the first chunk is not a header" });
         }
+        let payload = reader.payload(offset, Tag::Header, &head)?;
         reader.header = serde_json::from_slice(&payload)
             .map_err(|_| SpoolError::Malformed { offset, reason: "the header is not the JSON of a header" })?;
         Ok(reader)
@@ -161,6 +180,17 @@ impl<R: Read> Reader<R> {
         self.offset
     }
 
+    /// Reads what is left without looking at it, and gives the offset of the end.
+    ///
+    /// # Errors
+    /// When the source fails.
+    pub fn skip_rest(&mut self) -> Result<u64, SpoolError> {
+        self.done = true;
+        let mut piece = [0; 1 << 13];
+        while self.fill(&mut piece)? > 0 {}
+        Ok(self.offset)
+    }
+
     fn next_chunk(&mut self) -> Result<Option<Chunk>, SpoolError> {
         loop {
             let (offset, head) = match self.frame()? {
@@ -178,7 +208,7 @@ impl<R: Read> Reader<R> {
                 self.skipped += 1;
                 continue;
             };
-            let payload = self.payload(offset, &head)?;
+            let payload = self.payload(offset, tag, &head)?;
             let chunk = parse(tag, payload).map_err(|reason| SpoolError::Malformed { offset, reason })?;
             if matches!(chunk, Chunk::End(_)) {
                 self.ending = Some(Ending::Complete);
@@ -217,8 +247,18 @@ impl<R: Read> Reader<R> {
     }
 
     /// The plain payload of the frame just read.
-    fn payload(&mut self, offset: u64, head: &Head) -> Result<Vec<u8>, SpoolError> {
+    fn payload(&mut self, offset: u64, tag: Tag, head: &Head) -> Result<Vec<u8>, SpoolError> {
         let malformed = |reason| SpoolError::Malformed { offset, reason };
+        if head.encoding == Encoding::Plain as u8 && head.plain != head.stored {
+            return Err(malformed("its two lengths differ"));
+        }
+        if head.plain > tag.longest() {
+            return Err(SpoolError::TooLong { offset, length: head.plain });
+        }
+        self.growth = self
+            .growth
+            .with(head.stored, head.plain)
+            .ok_or(malformed("it decompresses to more than a spool of this size can hold"))?;
         if head.encoding == Encoding::Plain as u8 {
             return Ok(std::mem::take(&mut self.stored));
         }

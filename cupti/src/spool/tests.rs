@@ -1,4 +1,4 @@
-use super::frame::{HEAD, MAX_PAYLOAD};
+use super::frame::{Encoding, HEAD, Head, MAX_PAYLOAD, Tag};
 use super::*;
 use proptest::prelude::*;
 
@@ -236,4 +236,86 @@ fn later_texts_replace_earlier_ones() {
     strings.extend(vec![Text { pointer: 1, text: "a".into() }, Text { pointer: 2, text: "b".into() }]);
     strings.extend(vec![Text { pointer: 1, text: "c".into() }]);
     assert_eq!((strings.get(1), strings.get(2), strings.get(3)), (Some("c"), Some("b"), None));
+}
+
+/// A chunk of `length` zeros, which zstd makes tiny.
+fn bomb(tag: Tag, length: u32) -> Vec<u8> {
+    let packed = zstd::bulk::compress(&vec![0; length as usize], 1).unwrap();
+    let head = Head::new(tag, Encoding::Zstd, length, packed.len() as u32, &[&packed]);
+    [&head.to_bytes()[..], &packed].concat()
+}
+
+#[test]
+fn no_chunk_grows_beyond_what_the_file_can_hold() {
+    for tag in (0..=u8::MAX).filter_map(Tag::from_u8) {
+        // Alone too long for its kind, together too much for the file.
+        for (length, count) in [((tag.longest() + 1).min(64 << 20), 1), (tag.longest().min(3 << 20), 200)] {
+            let mut spool = write(&[]);
+            for _ in 0..count {
+                spool.extend(bomb(tag, length));
+            }
+            let mut bytes = 0;
+            let mut refused = false;
+            for chunk in Reader::new(spool.as_slice()).unwrap() {
+                match chunk {
+                    Ok(Chunk::Buffer { bytes: buffer, .. }) => bytes += buffer.len(),
+                    Ok(Chunk::Sizes(sizes)) => bytes += sizes.len() * 8,
+                    Ok(Chunk::Strings { texts, .. }) => bytes += texts.len() * 12,
+                    Ok(Chunk::CallbackNames(names)) => bytes += names.len() * 12,
+                    Ok(_) => {}
+                    Err(SpoolError::TooLong { .. } | SpoolError::Malformed { .. }) => refused = true,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            assert!(refused || length <= 64 << 10, "{tag:?}: {count} of {length}");
+            assert!(bytes <= spool.len() * 128 + (8 << 20), "{tag:?}: {bytes} bytes of {}", spool.len());
+        }
+    }
+}
+
+#[test]
+fn a_compact_spool_is_never_too_small_to_be_read() {
+    let chunks: Vec<_> = (0..12).map(|seq| Chunk::Buffer { seq, bytes: vec![0; 2 << 20] }).collect();
+    let whole = write(&chunks);
+    let mut small = Vec::new();
+    compact(whole.as_slice(), &mut small, Paths::Keep).unwrap();
+    assert!(small.len() < whole.len() / 2);
+    let (got, _, error) = read(&small);
+    assert!(error.is_none() && got == chunks, "{error:?}");
+}
+
+#[test]
+fn many_texts_are_written_in_chunks_that_are_read() {
+    let texts: Vec<_> = (0..70).map(|pointer| Text { pointer, text: "x".repeat(300 << 10).into() }).collect();
+    let spool = write(&[Chunk::Strings { seq: 5, texts: texts.clone() }]);
+    let mut got = Vec::new();
+    for chunk in Reader::new(spool.as_slice()).unwrap() {
+        let Chunk::Strings { seq: 5, texts } = chunk.unwrap() else { panic!("only texts were written") };
+        got.extend(texts);
+    }
+    assert!(got == texts);
+}
+
+#[test]
+fn an_error_names_each_cause_once_and_what_failed() {
+    struct Broken;
+    impl std::io::Write for Broken {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("no space"))
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let error = compact(write(&[]).as_slice(), Broken, Paths::Keep).unwrap_err();
+    assert!(matches!(error, SpoolError::Write { .. }), "the source is good: {error}");
+    assert!(!error.to_string().contains("no space"), "a cause is told by `source` alone");
+}
+
+#[test]
+fn the_rest_can_be_passed_over() {
+    let spool = write(&[Chunk::Buffer { seq: 0, bytes: vec![7; 40_000] }]);
+    let mut reader = Reader::new(spool.as_slice()).unwrap();
+    assert_eq!(reader.skip_rest().unwrap(), spool.len() as u64);
+    assert!(reader.next().is_none());
 }

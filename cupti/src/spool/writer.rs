@@ -1,8 +1,11 @@
 //! Appending to a spool.
 
-use super::frame::{Encoding, HEAD, Head, MAGIC, MAX_PAYLOAD, Tag};
+use super::frame::{Encoding, Growth, HEAD, Head, MAGIC, Tag};
 use super::{Anchor, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Text};
 use std::io::{self, IoSlice, Write};
+
+/// Texts are written in chunks of about so many bytes.
+const STRINGS_BYTES: usize = 1 << 20;
 
 /// Writes chunks one after the other. Each chunk is handed over in one vectored write, so a buffered writer is not
 /// needed; nothing is synchronised to the disk.
@@ -13,6 +16,7 @@ pub struct Writer<W> {
     pub(super) out: W,
     scratch: Vec<u8>,
     written: u64,
+    growth: Growth,
     failed: bool,
 }
 
@@ -22,7 +26,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When `out` cannot be written.
     pub fn new(out: W, header: &Header) -> io::Result<Self> {
-        let mut writer = Self { out, scratch: Vec::new(), written: 0, failed: false };
+        let mut writer = Self { out, scratch: Vec::new(), written: 0, growth: Growth::default(), failed: false };
         let mut preamble = MAGIC.to_vec();
         preamble.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         writer.out.write_all(&preamble)?;
@@ -55,7 +59,21 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When the spool cannot be written.
     pub fn strings(&mut self, seq: u64, texts: &[Text]) -> io::Result<()> {
-        self.built(Tag::Strings, Encoding::Plain, |payload| encode_strings(payload, seq, texts))
+        let mut rest = texts;
+        loop {
+            let mut bytes = 0;
+            let fits = |text: &&Text| {
+                let before = bytes;
+                bytes += text.text.len() + 12;
+                before < STRINGS_BYTES
+            };
+            let (piece, after) = rest.split_at(rest.iter().take_while(fits).count());
+            self.built(Tag::Strings, Encoding::Plain, |payload| encode_strings(payload, seq, piece))?;
+            if after.is_empty() {
+                return Ok(());
+            }
+            rest = after;
+        }
     }
 
     /// The valid bytes of one buffer.
@@ -142,17 +160,17 @@ impl<W: Write> Writer<W> {
     fn zstd(&mut self, tag: Tag, payload: &[u8]) -> io::Result<()> {
         const LEVEL: i32 = 19;
         let packed = zstd::bulk::compress(payload, LEVEL)?;
-        if packed.len() >= payload.len() {
+        let (plain, stored) = (checked_len(tag, payload.len())?, checked_len(tag, packed.len().min(payload.len()))?);
+        if stored == plain || self.growth.with(stored, plain).is_none() {
             return self.plain(tag, &[payload]);
         }
-        let (plain, stored) = (checked_len(payload.len())?, checked_len(packed.len())?);
         let parts: [&[u8]; 1] = [&packed];
         let head = Head::new(tag, Encoding::Zstd, plain, stored, &parts);
         self.append(head, &parts)
     }
 
     fn plain(&mut self, tag: Tag, parts: &[&[u8]]) -> io::Result<()> {
-        let len = checked_len(parts.iter().map(|part| part.len()).sum())?;
+        let len = checked_len(tag, parts.iter().map(|part| part.len()).sum())?;
         let head = Head::new(tag, Encoding::Plain, len, len, parts);
         self.append(head, parts)
     }
@@ -167,17 +185,20 @@ impl<W: Write> Writer<W> {
         slices.extend(parts.iter().map(|part| IoSlice::new(part)));
         let result = write_all_vectored(&mut self.out, &mut slices);
         match result {
-            Ok(()) => self.written += (HEAD as u64) + u64::from(head.stored),
+            Ok(()) => {
+                self.written += (HEAD as u64) + u64::from(head.stored);
+                self.growth = self.growth.with(head.stored, head.plain).unwrap_or(self.growth);
+            }
             Err(_) => self.failed = true,
         }
         result
     }
 }
 
-fn checked_len(len: usize) -> io::Result<u32> {
+fn checked_len(tag: Tag, len: usize) -> io::Result<u32> {
     u32::try_from(len)
         .ok()
-        .filter(|&len| len <= MAX_PAYLOAD)
+        .filter(|&len| len <= tag.longest())
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("a chunk of {len} bytes is too long")))
 }
 
