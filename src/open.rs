@@ -10,6 +10,9 @@ use crate::capture::convert::{self, ConvertError};
 use crate::trace::Trace;
 use crate::trace::file::{self, TraceFileError};
 
+/// The most bytes that are kept of what can be read only once.
+const MOST_KEPT: u64 = 4 << 30;
+
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -45,14 +48,15 @@ pub enum OpenError {
         /// What it looks like and what to do about it; empty or starting with a separator.
         hint: &'static str,
     },
-    /// The spool cannot be made a trace.
-    #[error("cannot use the spool {}", path.display())]
-    Spool {
+    /// What can be read only once (a pipe) has more bytes than are kept in memory.
+    #[error("{} gives more than {} GiB and is no regular file: save it as one first", path.display(), MOST_KEPT >> 30)]
+    TooLong {
         /// The file.
         path: PathBuf,
-        /// Why.
-        source: ConvertError,
     },
+    /// The spool cannot be made a trace.
+    #[error(transparent)]
+    Spool(ConvertError),
     /// The trace file cannot be read.
     #[error("cannot use the trace file {}", path.display())]
     TraceFile {
@@ -86,24 +90,72 @@ fn hint(head: &[u8]) -> &'static str {
     }
 }
 
-/// Opens a recording.
+/// Opens a recording. What is no regular file, such as a pipe, is read once, into memory.
 ///
 /// # Errors
 /// When the file cannot be read, is of no known format, or is damaged beyond use.
 pub fn open(path: &Path) -> Result<Trace, OpenError> {
     let unreadable = |source| OpenError::Unreadable { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(unreadable)?;
+    let once = !file.metadata().map_err(unreadable)?.is_file();
     let mut head = Vec::new();
-    File::open(path).map_err(unreadable)?.take(64).read_to_end(&mut head).map_err(unreadable)?;
+    file.by_ref().take(if once { MOST_KEPT + 1 } else { 64 }).read_to_end(&mut head).map_err(unreadable)?;
+    if head.len() as u64 > MOST_KEPT {
+        return Err(OpenError::TooLong { path: path.to_owned() });
+    }
     if head.is_empty() {
         return Err(OpenError::Empty { path: path.to_owned() });
     }
     match sniff(&head) {
         Some(Format::TraceFile) => {
-            file::read_path(path).map_err(|source| OpenError::TraceFile { path: path.to_owned(), source })
+            let trace = if once { file::read(head) } else { file::read_path(path) };
+            trace.map_err(|source| OpenError::TraceFile { path: path.to_owned(), source })
         }
         Some(Format::Spool) => {
-            convert::trace_from_spools(&[path]).map_err(|source| OpenError::Spool { path: path.to_owned(), source })
+            let trace = if once { convert::trace_from_read(path, &head) } else { convert::trace_from_spools(&[path]) };
+            trace.map_err(OpenError::Spool)
         }
         None => Err(OpenError::Unknown { path: path.to_owned(), hint: hint(&head) }),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::trace::TraceBuilder;
+
+    /// Opens what a pipe gives.
+    fn through_a_pipe(bytes: Vec<u8>) -> Result<Trace, OpenError> {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let writer = std::thread::spawn({
+            let pipe = pipe.clone();
+            // A reader that has seen enough closes its end.
+            move || drop(std::fs::write(pipe, bytes))
+        });
+        let opened = open(&pipe);
+        writer.join().unwrap();
+        opened
+    }
+
+    #[test]
+    fn a_pipe_is_read_as_a_file_is() {
+        let trace = TraceBuilder::new().finish().unwrap();
+        let mut bytes = Vec::new();
+        file::write(&trace, &mut bytes).unwrap();
+        assert_eq!(through_a_pipe(bytes).unwrap(), trace);
+
+        let mut spool = cupti::spool::Writer::new(Vec::new(), &cupti::spool::Header::default()).unwrap();
+        spool.end(&cupti::spool::End::default()).unwrap();
+        let spool = spool.into_inner();
+        assert_eq!(through_a_pipe(spool.clone()).unwrap().meta.source.format, "bubcap");
+        let cut = through_a_pipe(spool[..spool.len() - 1].to_vec()).unwrap_err();
+        assert!(cut.to_string().contains("pipe: it was cut"), "{cut}");
+
+        assert!(matches!(through_a_pipe(vec![b'x'; 100_000]), Err(OpenError::Unknown { .. })));
+        assert!(matches!(through_a_pipe(Vec::new()), Err(OpenError::Empty { .. })));
+        assert!(matches!(open(Path::new("/dev/null")), Err(OpenError::Empty { .. })));
+        assert!(matches!(open(Path::new("/")), Err(OpenError::Unreadable { .. })));
     }
 }

@@ -92,7 +92,7 @@ pub struct WorkloadRun {
     pub measured: Option<Interval>,
 }
 
-/// What was lost or could not be read. Every figure counts records.
+/// What was lost or could not be read. Figures count records where they do not say otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Losses {
@@ -108,4 +108,15 @@ pub struct Losses {
     pub cut_bytes: u64,
     /// Records whose times are out of range, or whose end lies before their start.
     pub impossible_times: u64,
+    /// The byte of the source from which on it was cut or damaged; the trace holds what comes before. Of several such
+    /// sources, that of the first.
+    pub damaged_at: Option<u64>,
+}
+
+impl Losses {
+    /// Whether the source was cut or damaged, so that anything that seems missing may have been behind that place.
+    /// [`Meta::warnings`] says what happened.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged_at.is_some()
+    }
 }

@@ -28,8 +28,7 @@ impl Growth {
 
     /// These totals with one more chunk; `None` if it would be too much. A chunk that is stored as it is never is.
     pub(super) fn with(self, stored: u32, plain: u32) -> Option<Self> {
-        let (stored, plain) =
-            (self.stored.saturating_add(stored.into()), self.plain.saturating_add(plain.into()));
+        let (stored, plain) = (self.stored.saturating_add(stored.into()), self.plain.saturating_add(plain.into()));
         (plain <= stored.saturating_mul(Self::RATIO).saturating_add(Self::FREE)).then_some(Self { stored, plain })
     }
 }

@@ -33,12 +33,20 @@ pub enum ConvertError {
     #[error("there is no spool to convert")]
     NoSpool,
     /// Nothing of a spool can be read.
-    #[error("{spool}: {source}")]
+    #[error("cannot use the spool {spool}")]
     Spool {
         /// The path of the spool, or its position among those given.
         spool: String,
         /// What is wrong with it.
         source: SpoolError,
+    },
+    /// A spool was cut before its first records.
+    #[error("cannot use the spool {spool}: it was cut at byte {offset}, before its first records")]
+    Cut {
+        /// The path of the spool, or its position among those given.
+        spool: String,
+        /// Where its last, incomplete chunk starts.
+        offset: u64,
     },
     /// The records do not fit into a trace.
     #[error(transparent)]
@@ -61,10 +69,20 @@ pub fn trace_from_bytes(spools: &[&[u8]]) -> Result<Trace, ConvertError> {
     convert(&spools.iter().enumerate().map(|(at, bytes)| Source::Memory(at, bytes)).collect::<Vec<_>>())
 }
 
+/// Makes a trace of one spool in memory that came from `path`, which errors name.
+///
+/// # Errors
+/// As [`trace_from_bytes`].
+pub(crate) fn trace_from_read(path: &Path, spool: &[u8]) -> Result<Trace, ConvertError> {
+    convert(&[Source::Read(path, spool)])
+}
+
 /// Where a spool is.
 #[derive(Clone, Copy)]
 enum Source<'s> {
     File(&'s Path),
+    /// Read already, from a file that can be read only once.
+    Read(&'s Path, &'s [u8]),
     Memory(usize, &'s [u8]),
 }
 
@@ -72,13 +90,13 @@ impl<'s> Source<'s> {
     fn open(self) -> io::Result<Box<dyn Read + 's>> {
         Ok(match self {
             Self::File(path) => Box::new(BufReader::with_capacity(1 << 16, File::open(path)?)),
-            Self::Memory(_, bytes) => Box::new(bytes),
+            Self::Read(_, bytes) | Self::Memory(_, bytes) => Box::new(bytes),
         })
     }
 
     fn name(self) -> String {
         match self {
-            Self::File(path) => path.display().to_string(),
+            Self::File(path) | Self::Read(path, _) => path.display().to_string(),
             Self::Memory(at, _) => format!("spool {}", at + 1),
         }
     }
@@ -97,6 +115,9 @@ fn convert(sources: &[Source<'_>]) -> Result<Trace, ConvertError> {
     let mut surveys = Vec::with_capacity(sources.len());
     for &source in sources {
         surveys.push(Survey::of(source.reader()?).map_err(|error| source.failed(error))?);
+    }
+    if surveys.iter().all(|survey| survey.buffers == 0) {
+        surveys = refuse_damage(sources, surveys)?;
     }
     let Some(first) = surveys.first() else { return Err(ConvertError::NoSpool) };
     let mut builder = TraceBuilder::new();
@@ -127,6 +148,19 @@ fn convert(sources: &[Source<'_>]) -> Result<Trace, ConvertError> {
         builder.meta.warnings.push(format!("{} spools were joined: each is one process", sources.len()));
     }
     Ok(builder.finish()?)
+}
+
+/// Of spools without records, an empty trace would hide that they were cut or damaged before the first.
+fn refuse_damage(sources: &[Source<'_>], surveys: Vec<Survey>) -> Result<Vec<Survey>, ConvertError> {
+    let mut sound = Vec::with_capacity(surveys.len());
+    for (source, survey) in sources.iter().zip(surveys) {
+        match survey.ending {
+            Ok(Ending::Cut { offset, .. }) => return Err(ConvertError::Cut { spool: source.name(), offset }),
+            Err(error) => return Err(source.failed(error)),
+            Ok(Ending::Complete | Ending::Unfinished) => sound.push(survey),
+        }
+    }
+    Ok(sound)
 }
 
 /// The process id, or a number that no other spool has: processes in containers may have the same id.
@@ -249,10 +283,14 @@ fn count_losses(builder: &mut TraceBuilder, survey: &Survey) {
         }
         Ok(Ending::Cut { offset, bytes }) => {
             losses.cut_bytes = losses.cut_bytes.saturating_add(*bytes);
+            losses.damaged_at = losses.damaged_at.or(Some(*offset));
             meta.warnings.push(format!("the spool was cut inside the chunk at byte {offset}"));
         }
         Err(error) => {
-            meta.warnings.push(format!("the rest of the spool cannot be read: {error}"));
+            let lost = survey.bytes.saturating_sub(error.damaged_at().unwrap_or(survey.bytes));
+            losses.cut_bytes = losses.cut_bytes.saturating_add(lost);
+            losses.damaged_at = losses.damaged_at.or(error.damaged_at());
+            meta.warnings.push(format!("the spool is damaged and its last {lost} bytes cannot be read: {error}"));
         }
     }
     meta.warnings.extend(survey.remarks.iter().cloned());

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::clock::Clock;
 use super::devices::{LocalDevices, device_in_trace};
-use super::survey::Survey;
+use super::survey::{Survey, short};
 use crate::trace::{
     CallInput, ContextIdx, CorrelationId, Detail, EventInput, GraphId, MemoryKind, NameId, OpInput, OpKind,
     OverheadKind, ProcessIdx, RangeKind, StreamIdx, StreamKind, SyncInput, SyncKind, ThreadIdx, TraceBuilder,
@@ -161,7 +161,7 @@ impl<'b> ProcessConverter<'b> {
             Record::Name(name) if name.object_kind == c::CUPTI_ACTIVITY_OBJECT_THREAD => {
                 if let Some(text) = self.strings.get(name.name.0) {
                     let thread = self.builder.thread(self.process, name.object_id.thread_id().into());
-                    self.builder.set_thread_name(thread, text);
+                    self.builder.set_thread_name(thread, short(text));
                 }
             }
             Record::Device(_)

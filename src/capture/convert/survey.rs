@@ -11,11 +11,24 @@ use crate::trace::WorkloadRun;
 /// The key of the note that tells which bundled workload ran.
 const WORKLOAD_NOTE: &str = "workload";
 
+/// No machine has more devices; a damaged spool may claim any number.
+const MOST_DEVICES: usize = 1024;
+
+/// A name of a device or a thread, up to a length that keeps a table of them small whatever a spool says.
+pub(super) fn short(name: &str) -> &str {
+    const LONGEST: usize = 256;
+    &name[..name.floor_char_boundary(LONGEST)]
+}
+
 /// What holds for a whole spool.
 pub(super) struct Survey {
     pub(super) header: Header,
     pub(super) sizes: SizeTable,
     pub(super) anchors: Vec<Anchor>,
+    /// Buffers of records.
+    pub(super) buffers: u64,
+    /// The length of the spool.
+    pub(super) bytes: u64,
     /// Device records with the names behind their pointers.
     pub(super) devices: Vec<(decode::Device, Box<str>)>,
     /// Names of callbacks by domain and id.
@@ -46,6 +59,8 @@ impl Survey {
             header,
             sizes,
             anchors: Vec::new(),
+            buffers: 0,
+            bytes: 0,
             devices: Vec::new(),
             callbacks: FxHashMap::default(),
             drops: Drops::default(),
@@ -56,17 +71,16 @@ impl Survey {
             remarks: Vec::new(),
         };
         let mut strings = Strings::default();
+        let mut damage = None;
         for chunk in &mut reader {
             match chunk {
                 Ok(chunk) => survey.chunk(chunk, &mut strings),
                 Err(error @ SpoolError::Io { .. }) => return Err(error),
-                Err(error) => {
-                    survey.ending = Err(error);
-                    return Ok(survey);
-                }
+                Err(error) => damage = Some(error),
             }
         }
-        survey.ending = Ok(reader.ending().unwrap_or(Ending::Unfinished));
+        survey.bytes = reader.skip_rest()?;
+        survey.ending = damage.map_or_else(|| Ok(reader.ending().unwrap_or(Ending::Unfinished)), Err);
         Ok(survey)
     }
 
@@ -95,11 +109,16 @@ impl Survey {
     }
 
     fn buffer(&mut self, seq: u64, bytes: &[u8], strings: &Strings) {
+        self.buffers += 1;
         let mut decoded = records(&self.sizes, bytes);
         for record in &mut decoded {
             if let Record::Device(device) = record {
-                let name = strings.get(device.name.0).unwrap_or_default();
-                self.devices.push((device, name.into()));
+                let name = short(strings.get(device.name.0).unwrap_or_default());
+                match self.devices.iter().position(|(known, _)| known.id == device.id) {
+                    Some(at) => self.devices[at] = (device, name.into()),
+                    None if self.devices.len() < MOST_DEVICES => self.devices.push((device, name.into())),
+                    None => {}
+                }
             }
         }
         let summary = decoded.summary();

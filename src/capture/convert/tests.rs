@@ -1,7 +1,7 @@
-use cupti::spool::{Anchor, CallbackName, Drops, End, Graphs, Header, Machine, Reader, Text, Writer};
+use cupti::spool::{Anchor, CallbackName, Drops, End, Ending, Graphs, Header, Machine, Reader, Text, Writer};
 use cupti_sys::bindings as c;
 
-use super::{ConvertError, free_pid, trace_from_bytes, trace_from_spools};
+use super::{ConvertError, Survey, free_pid, trace_from_bytes, trace_from_spools};
 use crate::trace::{
     CallIdx, CaptureMode, CorrelationId, Detail, GraphId, Interval, MemoryKind, Ns, OpIdx, OpKind, OverheadKind,
     StreamKind, SyncKind, Trace, WorkloadRun,
@@ -388,22 +388,88 @@ fn a_spool_cut_anywhere_gives_its_whole_buffers() {
     let whole = spool(&header(4242), &buffers);
     for length in 0..=whole.len() {
         let cut = &whole[..length];
-        let kept = match Reader::new(cut) {
-            Ok(reader) => reader.filter(|chunk| matches!(chunk, Ok(cupti::spool::Chunk::Buffer { .. }))).count(),
+        let (kept, damaged_at) = match Reader::new(cut) {
+            Ok(mut reader) => {
+                let chunks = reader.by_ref();
+                let kept = chunks.filter(|chunk| matches!(chunk, Ok(cupti::spool::Chunk::Buffer { .. }))).count();
+                match reader.ending() {
+                    Some(Ending::Cut { offset, .. }) => (kept, Some(offset)),
+                    _ => (kept, None),
+                }
+            }
             Err(_) => {
                 assert!(matches!(trace_from_bytes(&[cut]), Err(ConvertError::Spool { .. })));
                 continue;
             }
         };
+        if let (0, Some(at)) = (kept, damaged_at) {
+            let refused = trace_from_bytes(&[cut]);
+            assert!(matches!(refused, Err(ConvertError::Cut { offset, .. }) if offset == at), "cut at {length}");
+            continue;
+        }
         let trace = convert(cut);
+        assert_eq!(trace.meta.losses.damaged_at, damaged_at, "cut at {length}");
         assert_eq!((trace.ops.len(), trace.calls.len()), (kept, kept), "cut at {length}");
         assert_eq!(trace.meta.warnings.is_empty(), length == whole.len());
     }
-    let mut damaged = whole.clone();
-    let at = damaged.len() - 150;
-    damaged[at] ^= 1;
-    let trace = convert(&damaged);
-    assert!(trace.ops.len() < 5 && trace.meta.warnings[0].contains("cannot be read"), "{:?}", trace.meta.warnings);
+}
+
+#[test]
+fn a_flipped_byte_anywhere_is_told_with_its_place() {
+    let buffers: Vec<Vec<u8>> = (0..3)
+        .map(|at| joined(&[call(at * 100, at * 100 + 10, 211, 1), kernel(at * 100 + 20, at * 100 + 30, 7, 1)]))
+        .collect();
+    let whole = spool(&header(4242), &buffers);
+    let header_ends = usize::try_from(Reader::new(whole.as_slice()).unwrap().offset()).unwrap();
+    let mut kept = [0; 4];
+    for at in header_ends..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        let told = match trace_from_bytes(&[&damaged]) {
+            Ok(trace) => {
+                kept[trace.ops.len()] += 1;
+                let losses = trace.meta.losses;
+                let place = losses.damaged_at.unwrap();
+                assert!(losses.is_damaged() && losses.cut_bytes == whole.len() as u64 - place);
+                assert!(trace.meta.warnings[0].contains(&format!("at byte {place}")), "{:?}", trace.meta.warnings);
+                place
+            }
+            Err(ConvertError::Cut { offset, .. }) => offset,
+            Err(ConvertError::Spool { source, .. }) => source.damaged_at().unwrap(),
+            Err(error) => panic!("{error}"),
+        };
+        assert!(told <= at as u64, "the chunk of byte {at} starts before it, not at {told}");
+    }
+    assert!(kept[1] > 0 && kept[2] > 0, "whole chunks before the damage are kept: {kept:?}");
+}
+
+#[test]
+fn a_spool_cannot_make_many_long_names_of_one() {
+    let long = "n".repeat(60 << 10);
+    let mut out = Writer::new(Vec::new(), &header(1)).unwrap();
+    out.strings(0, &[Text { pointer: DEVICE_NAME, text: long.into() }]).unwrap();
+    let devices: Vec<Bytes> = (0..3000).map(|id| device(id, 0)).collect();
+    out.buffer(0, &joined(&devices)).unwrap();
+    let bytes = out.into_inner();
+    let survey = Survey::of(Reader::new(bytes.as_slice()).unwrap()).unwrap();
+    assert!((1..3000).contains(&survey.devices.len()));
+    assert!(survey.devices.iter().all(|(_, name)| (1..300).contains(&name.len())));
+}
+
+#[test]
+fn an_error_names_each_cause_once() {
+    let whole = spool(&header(1), &[joined(&[call(0, 10, 211, 1)])]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("one.bubcap");
+    for length in (0..whole.len()).step_by(7) {
+        std::fs::write(&path, &whole[..length]).unwrap();
+        let Err(error) = crate::open::open(&path) else { continue };
+        let line = format!("{:#}", anyhow::Error::from(error));
+        let mut parts: Vec<_> = line.split(": ").collect();
+        parts.sort_unstable();
+        assert!(parts.windows(2).all(|pair| pair[0] != pair[1]), "{line}");
+        assert_eq!(line.matches("one.bubcap").count(), 1, "{line}");
+    }
 }
 
 #[test]

@@ -63,8 +63,8 @@ pub enum TraceFileError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// It is no Parquet file, or a damaged one.
-    #[error("not a readable Parquet file: {0}")]
-    Parquet(#[from] ParquetError),
+    #[error("not a readable Parquet file")]
+    Parquet(#[source] ParquetError),
     /// It is a Parquet file of something else.
     #[error("a Parquet file, but not a trace: {0}")]
     NotATrace(String),
@@ -77,7 +77,7 @@ pub enum TraceFileError {
         supported: u32,
     },
     /// A metadata value is not what it must be.
-    #[error("the trace's metadata {key} cannot be read: {source}")]
+    #[error("the trace's metadata {key} cannot be read")]
     Metadata {
         /// The key.
         key: &'static str,
@@ -90,4 +90,27 @@ pub enum TraceFileError {
     /// The trace in memory breaks a guarantee of [`Trace`](super::Trace), so that a file could not give it back.
     #[error("the trace cannot be written: {0}")]
     Inconsistent(String),
+}
+
+/// The file system's errors come wrapped, in layers that each tell the same cause again.
+impl From<ParquetError> for TraceFileError {
+    fn from(mut error: ParquetError) -> Self {
+        loop {
+            let ParquetError::External(inner) = error else { return Self::Parquet(error) };
+            let io = match inner.downcast::<ParquetError>() {
+                Ok(nested) => {
+                    error = *nested;
+                    continue;
+                }
+                Err(inner) => match inner.downcast::<io::Error>() {
+                    Ok(io) => *io,
+                    Err(inner) => return Self::Parquet(ParquetError::External(inner)),
+                },
+            };
+            match io.downcast::<ParquetError>() {
+                Ok(nested) => error = nested,
+                Err(io) => return Self::Io(io),
+            }
+        }
+    }
 }

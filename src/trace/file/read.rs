@@ -1,10 +1,11 @@
 //! Reading a trace file: column by column on all cores, believing nothing.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, Once};
 
 use bytes::Bytes;
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
@@ -52,9 +53,31 @@ pub fn read(file: impl Into<Bytes>) -> Result<Trace, TraceFileError> {
     guarded(|| read_checked(file, true))
 }
 
-/// Turns a panic of the Parquet decoder, which takes some malformed pages for bugs, into an error.
-fn guarded<T>(work: impl FnOnce() -> Result<T, TraceFileError>) -> Result<T, TraceFileError> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+thread_local! {
+    /// Whether this thread is at work whose panics become errors.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread's panics become errors, and so are not told.
+pub(super) fn is_guarded() -> bool {
+    GUARDED.try_with(Cell::get).unwrap_or(false)
+}
+
+/// Turns a panic of the Parquet decoder, which takes some malformed pages for bugs, into an error. Nothing is printed.
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, TraceFileError>) -> Result<T, TraceFileError> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let others = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !is_guarded() {
+                others(panic);
+            }
+        }));
+    });
+    let outer = GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(outer);
+    result.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> TraceFileError {

@@ -7,7 +7,7 @@ use super::super::ids::{ContextIdx, CorrelationId, GraphId, ProcessIdx, StreamId
 use super::super::meta::{CaptureMode, WorkloadRun};
 use super::super::model::{Detail, Device, MemoryKind, OverheadKind, RangeKind, StreamKind, SyncKind, Trace};
 use super::super::time::{Interval, Ns};
-use super::read::read_checked;
+use super::read::{guarded, is_guarded, read_checked};
 use super::schema::{GROUP_ROWS, Spelled, most_rows, padding};
 use super::{TraceFileError, read, read_path, write, write_path};
 
@@ -182,8 +182,7 @@ fn sample() -> Trace {
 
 /// Reads what may be damaged, as [`read`] does, but past the checksum, which would hide the checks behind it.
 fn read_past_checksum(file: Vec<u8>) -> Result<Trace, TraceFileError> {
-    let result = std::panic::catch_unwind(|| read_checked(Bytes::from(file), false));
-    result.unwrap_or_else(|_| Err(TraceFileError::Damaged("the Parquet decoder gave up".into())))
+    guarded(|| read_checked(Bytes::from(file), false))
 }
 
 /// What [`Trace`] promises, as far as a consumer's safety hangs on it.
@@ -341,4 +340,38 @@ fn tables_that_do_not_fit_are_refused() {
         read(patched("bubblescope.streams", "bubblescope.streamz")),
         Err(TraceFileError::Metadata { key: "bubblescope.streams", .. })
     ));
+}
+
+#[test]
+fn a_full_disk_is_told_once() {
+    struct Full(usize);
+    impl std::io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let trace = sample();
+    let length = written(&trace).len();
+    for room in (0..length).step_by(97) {
+        let error = write(&trace, Full(room)).unwrap_err();
+        assert!(matches!(error, TraceFileError::Io(_)), "{error:?}");
+        let line = format!("{:#}", anyhow::Error::from(error));
+        assert_eq!(line, std::io::Error::from(std::io::ErrorKind::StorageFull).to_string());
+    }
+}
+
+#[test]
+fn a_panic_of_the_decoder_is_an_error_and_says_nothing() {
+    assert!(!is_guarded());
+    let result = guarded::<()>(|| {
+        assert!(is_guarded());
+        assert!(guarded::<()>(|| panic!("within")).is_err() && is_guarded());
+        panic!("a page cannot be like that")
+    });
+    assert!(matches!(result, Err(TraceFileError::Damaged(text)) if text.contains("cannot be like that")));
+    assert!(!is_guarded(), "panics outside are told");
 }
