@@ -50,8 +50,8 @@ const EXPECTED: [(&str, &str, Idle); 25] = [
     // The host polls memory that the device writes, which no record shows: what is left to see is a late launch.
     ("scalar-readback", "mapped-flag", From(Cause::LaunchBound, &["cuLaunchKernel"])),
     ("scalar-readback", "persistent", AtMost(0)),
-    // The kernels of a conditional node's body are recorded without their launch.
-    ("scalar-readback", "device-control", From(Cause::Unattributed, &[])),
+    // The kernels of a conditional node's body have the graph's launch, though no correlation id says so.
+    ("scalar-readback", "device-control", From(Cause::GraphInternal, &["cuGraphLaunch"])),
 ];
 
 fn fixture(workload: &str, variant: &str) -> Recorded {
@@ -108,6 +108,8 @@ fn control_on_the_device_takes_one_launch_and_no_round_trip() {
         let kinds: Vec<ApiKind> = calls.iter().map(|call| trace.calls.kind[call.index()]).collect();
         let launch = if variant == "persistent" { ApiKind::Launch } else { ApiKind::GraphLaunch };
         assert_eq!(kinds, [launch, ApiKind::DeviceSync], "{variant}");
+        let quality = &recorded.analysis.quality;
+        assert_eq!((quality.launches_without_ops, quality.orphan_ops), (0, 0), "{variant}");
     }
 }
 

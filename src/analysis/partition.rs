@@ -176,15 +176,16 @@ impl GapFinder<'_> {
     }
 }
 
-/// Whether two ops are nodes of one launch of a graph.
+/// Whether two ops are nodes of one launch of a graph. A body of a conditional node has no correlation id to tell it.
 fn same_graph_launch(trace: &Trace, a: OpIdx, b: OpIdx) -> bool {
     let ops = &trace.ops;
     let correlation = ops.correlation[a.index()];
-    correlation.is_some()
+    let launch = ops.launch(b).filter(|call| trace.calls.kind[call.index()] == crate::trace::ApiKind::GraphLaunch);
+    let same_id = correlation.is_some()
         && correlation == ops.correlation[b.index()]
         && trace.op_process(a) == trace.op_process(b)
-        && (ops.graph[b.index()].is_some()
-            || ops.launch(b).is_some_and(|call| trace.calls.kind[call.index()] == crate::trace::ApiKind::GraphLaunch))
+        && (ops.graph[b.index()].is_some() || launch.is_some());
+    same_id || (launch.is_some() && launch == ops.launch(a))
 }
 
 /// Passes over the ops of `device` inside `window`; `None` when there is none.

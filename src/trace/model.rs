@@ -444,7 +444,8 @@ impl Ops {
         Interval::new(self.start[op.index()], self.end[op.index()])
     }
 
-    /// The call that launched it: the outermost one with its correlation id in its process.
+    /// The call that launched it: the outermost one with its correlation id in its process. An op of a graph without a
+    /// correlation id (the body of a conditional node) has the latest graph launch before it that has no other ops.
     #[inline]
     pub fn launch(&self, op: OpIdx) -> Option<CallIdx> {
         let call = self.launch[op.index()];

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bubblescope::analysis::waits::Waits;
 use bubblescope::analysis::{Analysis, Cause, Constants, DeviceAnalysis, Options, Rule, SegmentKind, analyze};
-use bubblescope::trace::{Interval, Ns, Trace};
+use bubblescope::trace::{Interval, Ns, OpIdx, Trace};
 use generate::{Random, chaos, chaos_of, program};
 use plain::{Oracle, Plain, PlainBubble, PlainDevice, PlainRow};
 
@@ -121,6 +121,9 @@ fn compare(what: &str, trace: &Trace, window: Option<Interval>) -> Analysis {
     };
     let waits = Waits::new(trace);
     let oracle = Oracle { trace, waits: &waits, constants: &options.constants, window };
+    for op in trace.ops.indices() {
+        assert_eq!(trace.ops.launch(op), oracle.linked(op), "{what}: {op:?}");
+    }
     let (expected, found) = (oracle.run(), restate(&analysis));
     for (expected, found) in expected.devices.iter().zip(&found.devices) {
         for (expected, found) in expected.bubbles.iter().zip(&found.bubbles) {
@@ -153,9 +156,14 @@ impl Reached {
 
 #[test]
 fn unrelated_records() {
+    let mut bodies = 0;
     for seed in 0..1_000 {
-        compare(&format!("chaos {seed}"), &chaos(seed), None);
+        let trace = chaos(seed);
+        compare(&format!("chaos {seed}"), &trace, None);
+        let is_body = |op: &OpIdx| !trace.ops.correlation[op.index()].is_some() && trace.ops.launch(*op).is_some();
+        bodies += trace.ops.indices().filter(is_body).count();
     }
+    assert!(bodies > 30, "{bodies}");
 }
 
 #[test]

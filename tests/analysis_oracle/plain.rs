@@ -216,9 +216,46 @@ impl Oracle<'_> {
     fn same_graph(&self, a: OpIdx, b: OpIdx) -> bool {
         let trace = self.trace;
         let id = trace.ops.correlation[a.index()];
-        let replay = trace.ops.graph[b.index()].is_some()
-            || trace.ops.launch(b).is_some_and(|call| trace.calls.kind[call.index()] == ApiKind::GraphLaunch);
-        id.is_some() && id == trace.ops.correlation[b.index()] && trace.op_process(a) == trace.op_process(b) && replay
+        let launched =
+            |op: OpIdx| self.linked(op).filter(|call| trace.calls.kind[call.index()] == ApiKind::GraphLaunch);
+        if id.is_some() {
+            let replay = trace.ops.graph[b.index()].is_some() || launched(b).is_some();
+            return id == trace.ops.correlation[b.index()] && trace.op_process(a) == trace.op_process(b) && replay;
+        }
+        launched(a).is_some() && launched(a) == launched(b)
+    }
+
+    /// The launch of an op, found among all calls.
+    pub(crate) fn linked(&self, op: OpIdx) -> Option<CallIdx> {
+        let trace = self.trace;
+        let calls = || trace.calls.indices().filter(|&call| trace.call_process(call) == trace.op_process(op));
+        let id = trace.ops.correlation[op.index()];
+        if id.is_some() {
+            let same_id = calls().filter(|call| trace.calls.correlation[call.index()] == id);
+            return same_id.min_by_key(|&call| (self.call(call).0, -self.call(call).1, call));
+        }
+        if !trace.ops.graph[op.index()].is_some() {
+            return None;
+        }
+        let graphs: Vec<CallIdx> =
+            calls().filter(|call| trace.calls.kind[call.index()] == ApiKind::GraphLaunch).collect();
+        let around = |inner: CallIdx| {
+            let thread = trace.calls.thread[inner.index()];
+            let earlier = graphs.iter().filter(|&&call| call < inner && trace.calls.thread[call.index()] == thread);
+            let last = earlier.copied().min_by_key(|&call| (-self.call(call).1, call));
+            last.filter(|&call| self.call(call).1 >= self.call(inner).1)
+        };
+        let has_ops = |call: CallIdx| {
+            let mut with_id = trace.ops.indices().filter(|op| trace.ops.correlation[op.index()].is_some());
+            with_id.any(|op| self.linked(op) == Some(call))
+        };
+        let bare = graphs.iter().copied().filter(|&call| {
+            around(call).is_none()
+                && trace.calls.result[call.index()] == 0
+                && !has_ops(call)
+                && !graphs.iter().any(|&inner| around(inner) == Some(call) && has_ops(inner))
+        });
+        bare.filter(|&call| self.call(call).0 < self.op(op).0).max_by_key(|&call| (self.call(call).0, call))
     }
 
     /// What kind of drain a call can be.
