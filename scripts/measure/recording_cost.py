@@ -17,7 +17,9 @@ here = pathlib.Path(__file__).resolve().parent
 scratch = pathlib.Path(tempfile.mkdtemp())
 
 found = json.loads(subprocess.run([program, "doctor", "--format", "json"], capture_output=True, check=True).stdout)
-recorder = found["recording"]["Ok"]
+recorder = found["recording"]
+if recorder["error"]:
+    sys.exit(recorder["error"])
 library = pathlib.Path(recorder["library"])
 bare = scratch / "libbare_inject.so"
 subprocess.run(["cc", "-O2", "-shared", "-fPIC", f"-I{cupti_include}", f"-I{cuda_include}", str(here / "bare_inject.c"),
@@ -53,7 +55,11 @@ def wall(workload, variant, options, mode, number):
         environment["BARE_KINDS"] = ",".join(map(str, recorder["kinds"]))
     request = json.dumps({"repeat": {"spec": spec, "recording": recording}})
     answer = subprocess.run([program, "child"], input=request.encode(), capture_output=True, env=environment)
-    reply = json.loads(answer.stdout)
+    # Libraries may print too; the reply has a line of its own.
+    marked = [line for line in answer.stdout.split(b"\n") if line.startswith(b"bubblescope-reply: ")]
+    if not marked:
+        sys.exit(f"{workload} {variant} {mode}: no reply: {answer}")
+    reply = json.loads(marked[-1].split(b" ", 1)[1])
     if "done" not in reply:
         sys.exit(f"{workload} {variant} {mode}: {reply}")
     if recording:

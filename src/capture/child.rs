@@ -1,9 +1,10 @@
 //! Work in a process of its own: the request, the reply, and both ends of the pipe.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use cupti::spool::Reader;
 use cupti::{Config, Recorder, RecorderError};
@@ -146,6 +147,12 @@ pub fn probe(program: &Path, recording: Recording) -> Result<Probe, RepetitionEr
     }
 }
 
+/// What a line of standard output with a reply starts with; libraries may print there too.
+const REPLY: &str = "bubblescope-reply: ";
+
+/// No request and no reply is longer, in bytes.
+const LONGEST_LINE: u64 = 1 << 20;
+
 /// Asks a child process one thing.
 fn ask(program: &Path, request: &Request) -> Result<Reply, RepetitionError> {
     let mut child = Command::new(program)
@@ -154,30 +161,71 @@ fn ask(program: &Path, request: &Request) -> Result<Reply, RepetitionError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()?;
-    let text = serde_json::to_vec(request).map_err(io::Error::other)?;
-    if let Some(mut stdin) = child.stdin.take() {
+    let mut text = serde_json::to_vec(request).map_err(io::Error::other)?;
+    text.push(b'\n');
+    // It stays open until the child is done: when it closes before, the child knows that nobody waits any more.
+    let mut stdin = child.stdin.take();
+    if let Some(stdin) = &mut stdin {
         // A child that died already says more through its exit status than this broken pipe would.
         let _ = stdin.write_all(&text);
     }
-    let output = child.wait_with_output()?;
-    match serde_json::from_slice(&output.stdout) {
-        Ok(reply) => Ok(reply),
-        Err(_) => {
-            let said = String::from_utf8_lossy(&output.stdout);
-            let said = said.lines().last().map_or(String::new(), |line| format!(": {line}"));
-            Err(RepetitionError::Silent { status: output.status.to_string(), said })
+    let heard = child.stdout.take().map(|output| listen(BufReader::new(output))).transpose();
+    let status = child.wait()?;
+    let Heard { reply, said } = heard?.unwrap_or_default();
+    reply.ok_or_else(|| RepetitionError::Silent { status: status.to_string(), said })
+}
+
+/// What a child process printed.
+#[derive(Default)]
+struct Heard {
+    reply: Option<Reply>,
+    /// The start of the last line that is no reply.
+    said: String,
+}
+
+/// Finds the reply among whatever else is printed, keeping one line at a time.
+fn listen(mut output: impl BufRead) -> io::Result<Heard> {
+    const SHOWN: usize = 300;
+    let mut heard = Heard::default();
+    let mut line = Vec::new();
+    let mut at_start = true;
+    while output.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
+        if at_start {
+            let reply = line.strip_prefix(REPLY.as_bytes()).and_then(|text| serde_json::from_slice(text).ok());
+            let words = line[..line.len().min(SHOWN)].trim_ascii();
+            if reply.is_some() {
+                heard.reply = reply;
+            } else if !words.is_empty() {
+                heard.said = format!(": {}", String::from_utf8_lossy(words));
+            }
         }
+        at_start = line.ends_with(b"\n");
+        line.clear();
     }
+    Ok(heard)
 }
 
 /// The child's side: reads a request, runs it, writes the reply.
+///
+/// A request that ends with a line end comes from a process that keeps standard input open for as long as it wants the
+/// reply; this process ends when that one does.
 ///
 /// # Errors
 /// When standard input holds no request or standard output is closed.
 pub fn serve() -> io::Result<()> {
     let mut text = Vec::new();
-    io::stdin().read_to_end(&mut text)?;
+    io::stdin().lock().take(LONGEST_LINE).read_until(b'\n', &mut text)?;
     let request: Request = serde_json::from_slice(&text).map_err(io::Error::other)?;
+    if text.ends_with(b"\n") {
+        when_closed(io::stdin(), || {
+            // What runs at the exit may wait for the device for ever.
+            when_closed(io::empty(), || {
+                std::thread::sleep(Duration::from_secs(2));
+                std::process::abort();
+            });
+            std::process::exit(1);
+        });
+    }
     let reply = match &request {
         Request::Repeat(repeat) => match perform(repeat) {
             Ok(outcome) => Reply::Done(outcome),
@@ -185,10 +233,26 @@ pub fn serve() -> io::Result<()> {
         },
         Request::Probe(recording) => Reply::Probed(try_out(recording)),
     };
-    let mut stdout = io::stdout().lock();
-    serde_json::to_writer(&mut stdout, &reply)?;
-    stdout.write_all(b"\n")?;
-    stdout.flush()
+    say(&reply, &mut io::stdout().lock())
+}
+
+/// Writes a reply on a line of its own.
+fn say(reply: &Reply, output: &mut impl io::Write) -> io::Result<()> {
+    // A library may have begun a line.
+    let line = format!("\n{REPLY}{}\n", serde_json::to_string(reply)?);
+    output.write_all(line.as_bytes())?;
+    output.flush()
+}
+
+/// Does something in a thread of its own as soon as `input` ends.
+fn when_closed(mut input: impl io::Read + Send + 'static, then: impl FnOnce() + Send + 'static) {
+    let watch = move || {
+        // A broken input has ended too.
+        let _ = io::copy(&mut input, &mut io::sink());
+        then();
+    };
+    // Without the thread, the process ends when its work does.
+    let _ = std::thread::Builder::new().spawn(watch);
 }
 
 /// Starts a recording and then CUDA, in the order in which a recorded program does.
@@ -260,4 +324,59 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply() -> Reply {
+        Reply::Failed { kind: FailureKind::Failed, message: "two\nlines".to_owned() }
+    }
+
+    #[test]
+    fn a_reply_is_found_among_what_libraries_print() {
+        let mut said = Vec::new();
+        say(&reply(), &mut said).unwrap();
+        let said = String::from_utf8(said).unwrap();
+        let noise = "x".repeat(3 << 20);
+        for before in ["", "a line\n", "half a line", "bubblescope-reply: {\n", &noise, &format!("{noise}\n")] {
+            for after in ["", "goodbye", "more\nand more\n", &noise] {
+                let heard = listen(format!("{before}{said}{after}").as_bytes()).unwrap();
+                let Some(Reply::Failed { message, .. }) = heard.reply else {
+                    panic!("no reply between {} and {} bytes", before.len(), after.len())
+                };
+                assert_eq!(message, "two\nlines");
+                assert!(heard.said.len() < 400);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_reply_is_told_in_short() {
+        for (output, said) in [
+            ("", ""),
+            ("\n\n", ""),
+            ("fatal: a\nfatal: b\n\n", ": fatal: b"),
+            ("bubblescope-reply: 7\n", ": bubblescope-reply: 7"),
+        ] {
+            let heard = listen(output.as_bytes()).unwrap();
+            assert!(heard.reply.is_none());
+            assert_eq!(heard.said, said);
+        }
+        let middle =
+            format!("{}bubblescope-reply: {}\n", "x".repeat(1 << 20), serde_json::to_string(&reply()).unwrap());
+        assert!(listen(middle.as_bytes()).unwrap().reply.is_none(), "a line that goes on starts no reply");
+    }
+
+    #[test]
+    fn the_end_of_input_is_noticed_and_not_before() {
+        let (input, mut output) = io::pipe().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        when_closed(input, move || tell.send(()).unwrap());
+        output.write_all(b"still here").unwrap();
+        assert!(told.recv_timeout(Duration::from_millis(50)).is_err());
+        drop(output);
+        told.recv_timeout(Duration::from_secs(20)).unwrap();
+    }
 }

@@ -32,7 +32,10 @@ pub enum DriverError {
     },
     /// The library is there, but no GPU.
     #[error("no NVIDIA GPU: libcuda.so.1 is there, but none of {} is", nodes_text())]
-    NoDevice,
+    NoDevice {
+        /// `cuDriverGetVersion`.
+        version: u32,
+    },
 }
 
 /// The proof that an NVIDIA driver is there, so that CUPTI may be called.
@@ -50,7 +53,7 @@ impl Driver {
     pub fn probe() -> Result<Self, DriverError> {
         let driver = Self { version: LibCuda::load()?.version()? };
         if device_nodes().is_empty() {
-            return Err(DriverError::NoDevice);
+            return Err(DriverError::NoDevice { version: driver.version });
         }
         Ok(driver)
     }

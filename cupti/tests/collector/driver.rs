@@ -31,7 +31,7 @@ pub(crate) const BODIES: &[common::Scenario] = &[
         // Whether there are device nodes is a matter of the machine.
         match Driver::probe() {
             Ok(driver) => assert_eq!((driver.version(), driver.major()), (13_000, 13)),
-            Err(error) => assert_eq!(error, DriverError::NoDevice),
+            Err(error) => assert!(matches!(error, DriverError::NoDevice { .. }), "{error}"),
         }
         let gpus = gpus().unwrap();
         assert_eq!(gpus.iter().map(|gpu| &*gpu.name).collect::<Vec<_>>(), ["Mock GPU A", "Mock GPU B"]);
