@@ -1,7 +1,7 @@
 //! The bubbles of a device, with their segments, root causes, drains and refills.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use crate::trace::{ApiKind, CallIdx, DeviceIdx, Interval, Ns, Trace};
 
@@ -9,6 +9,7 @@ use super::calls::{CallClasses, Drainers, HostGaps};
 use super::cause::{Cause, SegmentKind};
 use super::host::{HostTimeline, RangeStacks};
 use super::options::Constants;
+use super::parallel::{both, map_parts};
 use super::partition::{Gap, Sweep, sweep};
 use super::result::{Bubble, DeviceAnalysis, Segment};
 use super::roots::Judge;
@@ -33,11 +34,15 @@ impl Host {
     pub(super) fn new(trace: &Trace) -> Self {
         let waits = Waits::new(trace);
         let classes = CallClasses::new(trace, &waits);
+        let (timeline, (drainers, ranges, gaps)) = both(
+            || HostTimeline::new(trace, &classes),
+            || (Drainers::new(trace, &classes), RangeStacks::new(trace), HostGaps::new(trace, &waits)),
+        );
         Self {
-            drainers: Drainers::new(trace, &classes),
-            timeline: HostTimeline::new(trace, &classes),
-            ranges: RangeStacks::new(trace),
-            gaps: HostGaps::new(trace, &waits),
+            drainers,
+            timeline,
+            ranges,
+            gaps,
             host_functions: host_functions(trace),
             usual_launch: usual_launch(trace),
             waits,
@@ -84,37 +89,12 @@ pub(super) fn device(
         drainers: &host.drainers,
         host_gaps: &host.gaps,
         long_launch: factor.max(constants.long_launch),
-        first_launches: OnceCell::new(),
+        first_launches: OnceLock::new(),
     };
-    let mut segments: Vec<Segment> = Vec::with_capacity(gaps.len() * 2);
-    let mut refill = Refill::default();
-    let bubbles: Vec<Bubble> = gaps
-        .iter()
-        .map(|gap| {
-            let first = segments.len();
-            let readiness = explainer.readiness(gap);
-            explainer.segments(gap, readiness, &mut segments);
-            let drained_by = match readiness {
-                Readiness::Starved { launch } => judge.drain(gap, launch),
-                _ => None,
-            };
-            let root = judge.root(gap, readiness, drained_by, &segments[first..]);
-            let refill_of = refill.next(gap, readiness, drained_by.map(|drain| drain.call), root.cause);
-            Bubble {
-                device,
-                interval: gap.interval,
-                before: gap.before,
-                after: gap.after,
-                launch: trace.ops.launch(gap.after),
-                root,
-                drained_by,
-                refill_of,
-                first_segment: first as u32,
-                segment_count: (segments.len() - first) as u32,
-            }
-        })
-        .collect();
-    drop(gaps);
+    let parts = map_parts(&gaps, SMALLEST_PART, |gaps| explain(device, &judge, gaps));
+    let (mut bubbles, segments, turns) = joined(parts);
+    follow_refills(&gaps, &turns, &mut bubbles);
+    drop((gaps, turns));
     let mut lengths: Vec<Ns> = bubbles.iter().map(|bubble| bubble.interval.len()).collect();
     Some(DeviceAnalysis {
         device,
@@ -155,31 +135,88 @@ pub(super) fn empty_device_latencies<'a>(
     })
 }
 
-/// Follows which draining call's refill the bubbles belong to.
-#[derive(Default)]
-struct Refill {
-    drain: Option<CallIdx>,
+/// Fewer bubbles than this are not worth a thread.
+const SMALLEST_PART: usize = 1 << 14;
+
+/// Consecutive bubbles, their segments, and what each does to the refill.
+type Explained = (Vec<Bubble>, Vec<Segment>, Vec<Turn>);
+
+/// What a bubble says about the refill of the draining call before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// A call drained the device anew.
+    Drains,
+    /// A launch came late.
+    Late,
+    /// An op was enqueued in time, or the host had another reason to be late: the refill is over.
+    Ends,
+    /// Says nothing of what the host had enqueued.
+    Silent,
 }
 
-impl Refill {
-    /// Takes the next bubble and says whose refill it is.
-    fn next(&mut self, gap: &Gap, readiness: Readiness, drained_by: Option<CallIdx>, root: Cause) -> Option<CallIdx> {
+/// Explains bubbles, but for whose refill they are.
+fn explain(device: DeviceIdx, judge: &Judge<'_>, gaps: &[Gap]) -> Explained {
+    let explainer = judge.explainer;
+    let mut bubbles = Vec::with_capacity(gaps.len());
+    let mut segments: Vec<Segment> = Vec::with_capacity(gaps.len() * 2);
+    let mut turns = Vec::with_capacity(gaps.len());
+    for gap in gaps {
+        let first = segments.len();
+        let readiness = explainer.readiness(gap);
+        explainer.segments(gap, readiness, &mut segments);
+        let drained_by = match readiness {
+            Readiness::Starved { launch } => judge.drain(gap, launch),
+            _ => None,
+        };
+        let root = judge.root(gap, readiness, drained_by, &segments[first..]);
+        turns.push(match readiness {
+            Readiness::Starved { .. } if drained_by.is_some() => Turn::Drains,
+            Readiness::Starved { .. } if root.cause == Cause::LaunchBound => Turn::Late,
+            Readiness::Starved { .. } | Readiness::Enqueued(_) => Turn::Ends,
+            Readiness::SameGraph | Readiness::Unknown => Turn::Silent,
+        });
+        bubbles.push(Bubble {
+            device,
+            interval: gap.interval,
+            before: gap.before,
+            after: gap.after,
+            launch: explainer.trace.ops.launch(gap.after),
+            root,
+            drained_by,
+            refill_of: None,
+            first_segment: first as u32,
+            segment_count: (segments.len() - first) as u32,
+        });
+    }
+    (bubbles, segments, turns)
+}
+
+/// The parts one after the other.
+fn joined(parts: Vec<Explained>) -> Explained {
+    let mut parts = parts.into_iter();
+    let (mut bubbles, mut segments, mut turns) = parts.next().unwrap_or_default();
+    for (more_bubbles, more_segments, more_turns) in parts {
+        let moved = segments.len() as u32;
+        let at_new_place = |bubble: Bubble| Bubble { first_segment: bubble.first_segment + moved, ..bubble };
+        bubbles.extend(more_bubbles.into_iter().map(at_new_place));
+        segments.extend(more_segments);
+        turns.extend(more_turns);
+    }
+    (bubbles, segments, turns)
+}
+
+/// Finds out whose refill each bubble is.
+fn follow_refills(gaps: &[Gap], turns: &[Turn], bubbles: &mut [Bubble]) {
+    let mut drain: Option<CallIdx> = None;
+    for ((gap, turn), bubble) in gaps.iter().zip(turns).zip(bubbles) {
         if gap.fed {
-            self.drain = None;
+            drain = None;
         }
-        match readiness {
-            Readiness::Starved { .. } if drained_by.is_some() => {
-                self.drain = drained_by;
-                None
-            }
-            Readiness::Starved { .. } if root == Cause::LaunchBound => self.drain,
-            // An op was enqueued in time, or the host had another reason to be late: the drain is over.
-            Readiness::Starved { .. } | Readiness::Enqueued(_) => {
-                self.drain = None;
-                None
-            }
-            // Says nothing of what the host had enqueued.
-            Readiness::SameGraph | Readiness::Unknown => None,
+        match turn {
+            Turn::Drains => drain = bubble.drained_by.map(|drained_by| drained_by.call),
+            Turn::Late => bubble.refill_of = drain,
+            Turn::Ends => drain = None,
+            Turn::Silent => {}
         }
     }
 }

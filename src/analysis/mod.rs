@@ -13,6 +13,7 @@ mod intervals;
 mod iterations;
 mod launches;
 mod options;
+mod parallel;
 mod partition;
 mod quality;
 pub mod replay;
@@ -57,12 +58,18 @@ fn analyze_with(trace: &Trace, options: &Options, host: &bubbles::Host) -> Analy
         .map(DeviceIdx::from_index)
         .filter_map(|device| bubbles::device(trace, device, bounds, &options.constants, &collective, host))
         .collect();
-    let launches = launches::launches(trace, bounds, &devices);
+    let (sync_calls, (launches, iterations)) = parallel::both(
+        || sync_cost::rows(trace, bounds, &devices, host),
+        || {
+            let launches = launches::launches(trace, bounds, &devices);
+            (launches, iterations::iterations(trace, bounds, &devices, host))
+        },
+    );
     Analysis {
         window,
-        sync_calls: sync_cost::rows(trace, bounds, &devices, host),
+        sync_calls,
         launches: launches.figures,
-        iterations: iterations::iterations(trace, bounds, &devices, host),
+        iterations,
         quality: quality::quality(trace, bounds, &devices, &launches, &options.constants),
         devices,
     }

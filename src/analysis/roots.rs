@@ -1,6 +1,6 @@
 //! Judges why a bubble exists, and finds the call that drained the device.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use crate::trace::{CallIdx, Detail, Interval, MemoryKind, Ns, RangeIdx};
 
@@ -18,7 +18,7 @@ pub(super) struct Judge<'a> {
     pub(super) host_gaps: &'a HostGaps,
     /// A launch call at least this long is remarkable.
     pub(super) long_launch: Ns,
-    pub(super) first_launches: OnceCell<FirstLaunches>,
+    pub(super) first_launches: OnceLock<FirstLaunches>,
 }
 
 /// The cause, how sure it is, by which rule, and the call to blame.

@@ -146,6 +146,31 @@ fn a_pause_of_the_host_is_no_refill() {
 }
 
 #[test]
+fn a_long_trace_is_explained_in_parts_as_a_whole() {
+    let mut scene = Scene::new();
+    let rounds = 20_000;
+    for round in 0..rounds {
+        let (at, id) = (round * 40_000, round as u64 * 5);
+        scene.launch(id + 1, (at, at + 3_000), 7, (at + 4_000, at + 5_000));
+        scene.launch(id + 2, (at + 6_000, at + 9_000), 7, (at + 10_000, at + 11_000));
+        scene.launch(id + 3, (at + 12_000, at + 15_000), 7, (at + 16_000, at + 17_000));
+        scene.stream_sync(id + 4, 7, at + 15_500, at + 38_000);
+    }
+    let found = analysis(&scene.finish());
+    let row = &found.sync_calls[0];
+    assert_eq!(row.drained_count, rounds as u64 - 1);
+    assert_eq!(row.bubbles_caused, Ns(27_000 * (rounds - 1)));
+    // The two launches after each wait but the first round's.
+    assert_eq!(row.refill, Ns(2 * 5_000 * (rounds - 1)));
+    let device = &found.devices[0];
+    let before = [(SegmentKind::SyncReturn, 21_000), (SegmentKind::HostCode, 2_000)];
+    let after = [(SegmentKind::LaunchCall, 3_000), (SegmentKind::LaunchLatency, 1_000)];
+    for drained in 0..rounds as usize - 1 {
+        assert_eq!(segments(device, 3 * drained + 2), [before, after].concat());
+    }
+}
+
+#[test]
 fn a_bubble_far_longer_than_the_wait_that_drained_it_is_not_the_waits() {
     let mut scene = Scene::new();
     scene.launch(1, (0, 3_000), 7, (4_000, 10_000));
