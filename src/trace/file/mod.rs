@@ -38,6 +38,7 @@
 //! | `bubblescope.checksum` | number of bytes before the footer and their CRC-32 |
 //! | `bubblescope.padding` | spaces, only where the table is so regular that it would compress beyond what a reader accepts |
 
+mod pages;
 mod read;
 mod schema;
 #[cfg(test)]

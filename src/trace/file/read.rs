@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, Once};
 
 use bytes::Bytes;
+use parquet::basic::Type as Physical;
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::file::metadata::ParquetMetaData;
@@ -24,8 +25,8 @@ use super::super::model::{
 };
 use super::super::names::Names;
 use super::super::time::{Interval, Ns};
-use super::TraceFileError;
 use super::schema::{Checksum, Column, SCHEMA_PREFIX, Spelled, Table, TableRows, VERSION, key, most_rows};
+use super::{TraceFileError, pages};
 
 /// Rows decoded at a time: small enough to stay in the second-level cache.
 const BATCH: usize = 1 << 14;
@@ -104,7 +105,7 @@ pub(super) fn read_checked(file: Bytes, compare_checksum: bool) -> Result<Trace,
     }
     let mut trace = read_tables(&metadata)?;
     let rows: TableRows = metadata.json(key::TABLES)?;
-    let source = Source::of(&reader, rows, file.len())?;
+    let source = Source::of(&reader, rows, &file, &trace.names)?;
     read_rows(&source, &mut trace)?;
     link::link(&mut trace);
     Ok(trace)
@@ -209,6 +210,44 @@ impl Lookup {
     }
 }
 
+/// Checks that no page claims more bytes than its row group can hold.
+fn check_pages(reader: &SerializedFileReader<Bytes>, file: &Bytes, names: &Names) -> Result<(), TraceFileError> {
+    // Levels and the encodings' own heads.
+    const SLACK: u64 = 8 << 10;
+    let length = |text: &str| text.len() as u64 + 5;
+    let longest = names.iter().map(|(_, text)| length(text)).max().unwrap_or(0).max(SHORTEST_TEXT);
+    let all_names = names.iter().map(|(_, text)| length(text)).sum::<u64>();
+    for group in reader.metadata().row_groups() {
+        let rows = group.num_rows().unsigned_abs();
+        for chunk in group.columns() {
+            let bounds = match chunk.column_type() {
+                Physical::BYTE_ARRAY => pages::Bounds {
+                    dictionary: all_names.saturating_add(SLACK),
+                    data: rows
+                        .saturating_mul(longest)
+                        .min(longest.saturating_add(TEXT_PAGE_BYTES))
+                        .saturating_add(SLACK),
+                },
+                _ => {
+                    let numbers = rows.saturating_mul(10).saturating_add(SLACK);
+                    pages::Bounds { dictionary: numbers, data: numbers }
+                }
+            };
+            let (start, length) = chunk.byte_range();
+            let range = usize::try_from(start).ok().zip(usize::try_from(length).ok());
+            let data = range.and_then(|(start, length)| file.get(start..start.checked_add(length)?));
+            let Some(data) = data else { return damaged("a column lies outside the file") };
+            pages::check(data, bounds)?;
+        }
+    }
+    Ok(())
+}
+
+/// A page of texts that stand for themselves is not longer, but for one text.
+const TEXT_PAGE_BYTES: u64 = 32 << 20;
+/// No text but a name is longer, with its length; and an index into a dictionary is shorter.
+const SHORTEST_TEXT: u64 = 64;
+
 /// The rows of the file.
 struct Source<'f> {
     reader: &'f SerializedFileReader<Bytes>,
@@ -221,7 +260,13 @@ struct Source<'f> {
 
 impl<'f> Source<'f> {
     /// Finds the columns, and the row groups of each table.
-    fn of(reader: &'f SerializedFileReader<Bytes>, rows: TableRows, bytes: usize) -> Result<Self, TraceFileError> {
+    fn of(
+        reader: &'f SerializedFileReader<Bytes>,
+        rows: TableRows,
+        file: &Bytes,
+        names: &Names,
+    ) -> Result<Self, TraceFileError> {
+        let bytes = file.len();
         let schema = reader.metadata().file_metadata().schema_descr();
         let mut leaves = [0; 19];
         for (leaf, column) in leaves.iter_mut().zip(Column::ALL) {
@@ -270,6 +315,7 @@ impl<'f> Source<'f> {
         }
         ensure(next == reader.num_row_groups(), "it has rows of no table")?;
         ensure(total <= most_rows(bytes as u64), "it has more rows than a file of its size can hold")?;
+        check_pages(reader, file, names)?;
         Ok(Self { reader, rows, groups, leaves })
     }
 
