@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod probe;
+mod recorded_pairs;
 mod torch;
 
 use std::path::{Path, PathBuf};

@@ -231,6 +231,7 @@ fn assumptions(changes: &[Change]) -> Vec<&'static str> {
             }
             Change::Graph => &[
                 "the launches of a run can be captured, and the host code between them only serves to launch",
+                "kernels that a graph runs side by side take as long as one after the other",
                 "a graph is instantiated once, outside the recording, and its launch takes as long as one launch call",
             ],
             Change::Pinned => &["a copy takes as long on the device from page-locked memory as from pageable memory"],

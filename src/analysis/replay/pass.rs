@@ -17,6 +17,9 @@ pub(super) enum Action {
     NoWait,
     /// The call is made and takes no longer than such a call usually does.
     Usual,
+    /// As recorded, but the events between its op and the one before on its stream are not recorded: the device does not
+    /// stop for them, and the op follows no later than is usual.
+    Unmarked,
     /// The call launches a graph that begins with its op.
     GraphHead,
     /// The call is not made, nor is the host code before it; its op is a node of the graph before it.
@@ -190,8 +193,10 @@ pub(super) fn run<const K: usize>(
                 Action::Usual if step.wait == NONE => {
                     start[k].saturating_add(plans[k].length(step.length.min(model.usual_length(step))))
                 }
-                Action::Keep if step.wait == NONE => start[k].saturating_add(plans[k].length(step.length)),
-                Action::Keep | Action::Usual => {
+                Action::Keep | Action::Unmarked if step.wait == NONE => {
+                    start[k].saturating_add(plans[k].length(step.length))
+                }
+                Action::Keep | Action::Unmarked | Action::Usual => {
                     let done = start[k].max(lanes[step.wait as usize][k]);
                     start[k].max(done.saturating_add(plans[k].length(step.length)))
                 }
@@ -226,7 +231,7 @@ fn call_start<const K: usize>(
         let gap = match actions[k] {
             Action::GraphInside => Ns::ZERO,
             Action::Remove => step.gap.saturating_sub(model.transition).max_zero().min(step.gap),
-            Action::Keep | Action::NoWait | Action::Usual | Action::GraphHead => step.gap,
+            Action::Keep | Action::NoWait | Action::Usual | Action::Unmarked | Action::GraphHead => step.gap,
         };
         let start = before[k].saturating_add(plans[k].host(gap));
         if step.thread as usize == thread && !older { start } else { own.map_or(start, |own| start.max(own[k])) }
@@ -265,6 +270,7 @@ impl Block<'_> {
                 let gap = match actions[k] {
                     Action::GraphInside => self.model.node_gap,
                     Action::GraphHead => gap.max(GRAPH_GAP),
+                    Action::Unmarked if gap != Ns::MIN => gap.min(usual.gap),
                     _ if gap == Ns::MIN => continue,
                     _ => gap,
                 };
@@ -274,14 +280,18 @@ impl Block<'_> {
         }
         for dependency in &self.model.dependencies[self.dependencies.clone()] {
             let gap = self.step.gap_after(dependency.gap, dependency.binds, usual, typical);
-            let gap = gap.saturating_sub(dependency.offset);
-            for ((base, &lane), plan) in base.iter_mut().zip(&lanes[dependency.lane as usize]).zip(plans) {
+            let lane = &lanes[dependency.lane as usize];
+            for (k, plan) in plans.iter().enumerate() {
+                let gap = match (actions[k], dependency.kind) {
+                    (Action::GraphInside, DependencyKind::Event) => self.model.node_gap,
+                    _ => gap,
+                };
                 let ignored = match dependency.kind {
                     DependencyKind::Event => plan.no_events,
                     DependencyKind::DefaultStream => plan.no_default_stream,
                 };
                 if !ignored {
-                    *base = (*base).max(lane.saturating_add(gap));
+                    base[k] = base[k].max(lane[k].saturating_add(gap.saturating_sub(dependency.offset)));
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Works changes out for each step.
 
+use rustc_hash::FxHashMap;
+
 use super::change::{CallSet, Change};
 use super::model::{Flags, Model, NONE, Step};
 use super::pass::{Action, Plan};
@@ -26,10 +28,11 @@ pub(super) fn plan(trace: &Trace, waits: &Waits, model: &Model, step_of_call: &[
             Change::Graph => {}
         }
     }
+    planner.unmark();
     // Last, because a call that is not made does not part a run of launches.
     if changes.contains(&Change::Graph) {
         planner.make_room();
-        runs::submit_as_graphs(trace, model, &mut planner.actions);
+        runs::submit_as_graphs(trace, waits, model, &mut planner.actions);
     }
     plan.actions = planner.actions;
     plan
@@ -59,6 +62,28 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn make_room(&mut self) {
         self.actions.resize(self.model.steps.len(), Action::Keep);
+    }
+
+    /// Marks the ops that follow their stream without the events that were recorded between.
+    fn unmark(&mut self) {
+        let stream_of: FxHashMap<CallIdx, u32> =
+            self.trace.events.iter().filter_map(|event| Some((event.call?, event.stream?.0))).collect();
+        if stream_of.is_empty() {
+            return;
+        }
+        // For each stream with events since its last op, whether none of them is recorded.
+        let mut none_left: FxHashMap<u32, bool> = FxHashMap::default();
+        for (index, action) in self.actions.iter_mut().enumerate() {
+            let step = &self.model.steps[index];
+            if let Some(&stream) = step.call().and_then(|call| stream_of.get(&call)) {
+                *none_left.entry(stream).or_insert(true) &= *action == Action::Remove;
+            }
+            for work in &self.model.works[self.model.works_of(index)] {
+                if none_left.remove(&work.stream) == Some(true) && *action == Action::Keep {
+                    *action = Action::Unmarked;
+                }
+            }
+        }
     }
 
     /// Lets no asynchronous copy wait or stage pageable memory.

@@ -1,103 +1,115 @@
 //! Finds the runs of launches that could be one graph each.
+//!
+//! A run may fork to other streams and join them again through events, as stream capture does: the calls that record
+//! and await these events are part of the graph. What a capture would refuse is no graph: a stream that was not forked
+//! from the first launch's stream or is not joined to it in the end, a wait for work outside, an event that nobody in
+//! the graph waits for or that the host uses.
 
-use super::model::{DependencyKind, Model, NONE, Step};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::model::{Model, NONE, Step};
 use super::pass::Action;
-use crate::trace::{ApiKind, Ns, OpIdx, Trace};
+use crate::analysis::waits::{Awaited, Waits};
+use crate::trace::{ApiKind, CallIdx, Ns, OpIdx, ProcessIdx, SyncKind, Trace};
 
 /// Host code between two launches that takes longer computes something, and parts the run.
 const MAX_GAP: Ns = Ns::from_us(200);
 /// A run in which one op repeats has no period to cut it by; it is cut into graphs of so many ops.
 const SAME_OPS: usize = 32;
+/// A graph over more streams than this is not looked for.
+const MAX_STREAMS: usize = 16;
 
-/// A run in the making: steps with one op each.
-#[derive(Clone, Default)]
-struct Run {
-    /// The streams it launches to, the one it began with first.
-    streams: Vec<u32>,
-    /// Where its works begin.
-    first_work: usize,
-    /// Positions of the launches.
-    steps: Vec<u32>,
-    /// Positions of the calls between them that do nothing to the device.
-    between: Vec<u32>,
+/// What a step is to a run.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Launches one op.
+    Launch { stream: u32, op: u32 },
+    /// Records an event that streams wait for.
+    Record { stream: u32 },
+    /// Makes a stream wait for an op.
+    Wait { stream: u32, on: u32 },
+    /// Does nothing to the device.
+    Nothing,
 }
 
-/// Marks every run of at least two launches from one thread, with nothing but harmless calls between them, as one graph.
-/// As when a stream is captured, the run is on one stream and on those that wait for an event behind its work. A run
-/// that repeats a sequence of ops is one graph per repetition.
-pub(super) fn submit_as_graphs(trace: &Trace, model: &Model, actions: &mut [Action]) {
-    let mut runs = vec![Run::default(); model.threads];
-    let mut pending: Vec<Vec<u32>> = vec![Vec::new(); model.threads];
-    let work_of_lane = works_waited_for(model);
-    let mut dependencies_from = 0;
-    for (index, step) in model.steps.iter().enumerate() {
-        let dependencies = dependencies_from;
-        while model.dependencies.get(dependencies_from).is_some_and(|next| next.step as usize == index) {
-            dependencies_from += 1;
-        }
-        if step.thread == NONE || actions[index] == Action::Remove {
-            continue;
-        }
-        let (run, pending) = (&mut runs[step.thread as usize], &mut pending[step.thread as usize]);
-        let launch = launched(trace, model, index, step, actions[index]);
-        let far = step.gap > MAX_GAP;
-        match launch {
-            Some(stream) if !run.steps.is_empty() && !far && run.streams.contains(&stream) => {
-                run.between.append(pending);
-            }
-            Some(stream)
-                if !run.steps.is_empty() && !far && {
-                    let waited = model.dependencies[dependencies..dependencies_from].iter();
-                    let mut waited = waited.filter(|wait| wait.kind == DependencyKind::Event);
-                    waited.any(|wait| run.holds(model, work_of_lane[wait.lane as usize]))
-                } =>
-            {
-                run.streams.push(stream);
-                run.between.append(pending);
-            }
-            None if is_harmless(trace, step) && !far => {
-                pending.push(index as u32);
-                continue;
-            }
-            _ => {
-                close(trace, model, run, actions);
-                pending.clear();
-            }
-        }
-        if let Some(stream) = launch {
-            if run.steps.is_empty() {
-                run.streams = vec![stream];
-                run.first_work = model.works_of(index).start;
-            }
-            run.steps.push(index as u32);
-        }
-    }
-    for run in &mut runs {
-        close(trace, model, run, actions);
-    }
+/// A step of a run, by its position.
+#[derive(Clone, Copy)]
+struct Item {
+    step: u32,
+    part: Part,
+}
+
+/// A run in the making, which begins with a launch.
+#[derive(Clone, Default)]
+struct Run {
+    items: Vec<Item>,
+    streams: Vec<u32>,
+    ops: FxHashSet<u32>,
 }
 
 impl Run {
-    /// Whether a work is part of the run so far.
-    fn holds(&self, model: &Model, work: u32) -> bool {
-        let row = model.works.get(work as usize);
-        row.is_some_and(|row| work as usize >= self.first_work && self.streams.contains(&row.stream))
+    /// Takes a step in, unless it cannot go on this run.
+    fn take(&mut self, step: u32, part: Part) -> bool {
+        let ours = |stream| self.streams.contains(&stream);
+        let goes_on = match part {
+            Part::Launch { stream, .. } | Part::Record { stream } => ours(stream),
+            Part::Wait { on, .. } => self.ops.contains(&on),
+            Part::Nothing => !self.items.is_empty(),
+        };
+        if goes_on {
+            self.push(step, part);
+        }
+        goes_on
+    }
+
+    fn push(&mut self, step: u32, part: Part) {
+        if let Part::Launch { stream, .. } | Part::Wait { stream, .. } = part
+            && !self.streams.contains(&stream)
+        {
+            self.streams.push(stream);
+        }
+        if let Part::Launch { op, .. } = part {
+            self.ops.insert(op);
+        }
+        self.items.push(Item { step, part });
+    }
+
+    fn clear(&mut self) {
+        self.items.clear();
+        self.streams.clear();
+        self.ops.clear();
     }
 }
 
-/// For each lane the work that it is the end of, `NONE` for other lanes.
-fn works_waited_for(model: &Model) -> Vec<u32> {
-    let mut works = vec![NONE; model.lanes];
-    for mark in &model.marks {
-        if let (Some(work), false) = (works.get_mut(mark.lane as usize), mark.at_start) {
-            *work = mark.work;
+/// Marks every run of at least two launches from one thread, with nothing but harmless calls between them, as one
+/// graph. A run that repeats a sequence of ops is one graph per repetition.
+pub(super) fn submit_as_graphs(trace: &Trace, waits: &Waits, model: &Model, actions: &mut [Action]) {
+    let events = Events::new(trace, waits);
+    let mut runs = vec![Run::default(); model.threads];
+    for (index, step) in model.steps.iter().enumerate() {
+        if step.thread == NONE || actions[index] == Action::Remove {
+            continue;
+        }
+        let run = &mut runs[step.thread as usize];
+        let part = launched(trace, model, index, step, actions[index]).or_else(|| events.part(trace, step));
+        if let Some(part) = part
+            && step.gap <= MAX_GAP
+            && run.take(index as u32, part)
+        {
+            continue;
+        }
+        close(trace, run, actions);
+        if let Some(part @ Part::Launch { .. }) = part {
+            run.push(index as u32, part);
         }
     }
-    works
+    for run in &mut runs {
+        close(trace, run, actions);
+    }
 }
 
-/// The stream of the one op that a step launches, if it may become a node.
-fn launched(trace: &Trace, model: &Model, index: usize, step: &Step, action: Action) -> Option<u32> {
+/// The launch of the one op that a step submits, if it may become a node.
+fn launched(trace: &Trace, model: &Model, index: usize, step: &Step, action: Action) -> Option<Part> {
     let kind = trace.calls.kind[step.call()?.index()];
     let submits = matches!(
         kind,
@@ -105,39 +117,152 @@ fn launched(trace: &Trace, model: &Model, index: usize, step: &Step, action: Act
     );
     let waits = step.wait != NONE && action != Action::NoWait;
     let [work] = &model.works[model.works_of(index)] else { return None };
-    (submits && !waits && work.op().is_some()).then_some(work.stream)
+    (submits && !waits && work.op().is_some()).then_some(Part::Launch { stream: work.stream, op: work.op })
 }
 
-/// Whether a call does nothing to the device and does not wait.
-fn is_harmless(trace: &Trace, step: &Step) -> bool {
-    let kind = step.call().map(|call| trace.calls.kind[call.index()]);
-    step.wait == NONE && matches!(kind, Some(ApiKind::Other | ApiKind::EventRecord | ApiKind::StreamWait))
+/// The calls by which streams wait for each other.
+struct Events {
+    records: FxHashMap<CallIdx, u32>,
+    waits: FxHashMap<CallIdx, (u32, u32)>,
+}
+
+impl Events {
+    fn new(trace: &Trace, waits: &Waits) -> Self {
+        let awaited_by = |kind| -> FxHashSet<(ProcessIdx, u32)> {
+            let syncs = trace.syncs.iter().filter(|sync| sync.kind == kind);
+            syncs.filter_map(|sync| Some((sync.process, sync.event?))).collect()
+        };
+        let (by_streams, by_host) = (awaited_by(SyncKind::StreamWaitEvent), awaited_by(SyncKind::Event));
+        let records = trace.events.iter().filter(|record| {
+            let event = (record.process, record.event);
+            by_streams.contains(&event) && !by_host.contains(&event)
+        });
+        let waits = waits.stream_waits().iter().filter_map(|wait| match wait.awaited {
+            Awaited::Op(op) => Some((wait.call?, (wait.stream.0, op.0))),
+            Awaited::Nothing | Awaited::Unknown => None,
+        });
+        Self {
+            records: records.filter_map(|record| Some((record.call?, record.stream?.0))).collect(),
+            waits: waits.collect(),
+        }
+    }
+
+    /// What a call is that submits no op and does not wait.
+    fn part(&self, trace: &Trace, step: &Step) -> Option<Part> {
+        let call = step.call().filter(|_| step.wait == NONE)?;
+        match trace.calls.kind[call.index()] {
+            ApiKind::Other => Some(Part::Nothing),
+            ApiKind::EventRecord => self.records.get(&call).map(|&stream| Part::Record { stream }),
+            ApiKind::StreamWait => self.waits.get(&call).map(|&(stream, on)| Part::Wait { stream, on }),
+            _ => None,
+        }
+    }
 }
 
 /// Marks a run's graphs and empties it.
-fn close(trace: &Trace, model: &Model, run: &mut Run, actions: &mut [Action]) {
-    let key = |step: u32| {
-        let op = OpIdx(model.works[model.works_of(step as usize).start].op);
-        (trace.ops.name[op.index()], trace.ops.detail[op.index()], trace.ops.kind[op.index()])
-    };
-    let keys: Vec<_> = run.steps.iter().map(|&step| key(step)).collect();
+fn close(trace: &Trace, run: &mut Run, actions: &mut [Action]) {
+    for repetition in repetitions(trace, &run.items) {
+        if can_be_captured(repetition) {
+            mark(repetition, actions);
+            continue;
+        }
+        // Without the events, what goes to one stream without a break.
+        let stream = |item: &Item| match item.part {
+            Part::Launch { stream, .. } => Some(stream),
+            _ => None,
+        };
+        let event = |item: &Item| matches!(item.part, Part::Record { .. } | Part::Wait { .. });
+        for unbroken in repetition.split(event) {
+            let mut rest = unbroken;
+            while let Some(first) = rest.iter().position(|item| stream(item).is_some()) {
+                let of = stream(&rest[first]);
+                let other = |item: &Item| stream(item).is_some() && stream(item) != of;
+                let end = rest[first..].iter().position(other).map_or(rest.len(), |at| first + at);
+                for graph in repetitions(trace, &rest[first..end]) {
+                    mark(graph, actions);
+                }
+                rest = &rest[end..];
+            }
+        }
+    }
+    run.clear();
+}
+
+/// Cuts steps, the first of which launches, where the sequence of ops begins again.
+fn repetitions<'i>(trace: &Trace, items: &'i [Item]) -> Vec<&'i [Item]> {
+    let launches = items.iter().enumerate().filter_map(|(at, item)| match item.part {
+        Part::Launch { stream, op } => {
+            let op = OpIdx(op).index();
+            Some((at, (stream, trace.ops.name[op], trace.ops.detail[op], trace.ops.kind[op])))
+        }
+        _ => None,
+    });
+    let (at, keys): (Vec<usize>, Vec<_>) = launches.unzip();
     let size = match period(&keys) {
         0 | 1 => SAME_OPS,
         period => period,
     };
-    for graph in run.steps.chunks(size).filter(|graph| graph.len() > 1) {
-        actions[graph[0] as usize] = Action::GraphHead;
-        for &step in &graph[1..] {
-            actions[step as usize] = Action::GraphInside;
-        }
-        let (first, last) = (graph[0], graph[graph.len() - 1]);
-        let from = run.between.partition_point(|&step| step < first);
-        for &step in run.between[from..].iter().take_while(|&&step| step < last) {
-            actions[step as usize] = Action::GraphInside;
+    let ends = at.iter().copied().skip(size).step_by(size).chain([items.len()]);
+    at.iter().step_by(size).zip(ends).map(|(&from, to)| &items[from..to]).collect()
+}
+
+/// Makes one graph of steps, the first of which launches, if they launch several ops.
+fn mark(graph: &[Item], actions: &mut [Action]) {
+    let last = graph.iter().rposition(|item| !matches!(item.part, Part::Nothing));
+    let launches = graph.iter().filter(|item| matches!(item.part, Part::Launch { .. })).count();
+    if let (Some(last), true) = (last, launches > 1) {
+        actions[graph[0].step as usize] = Action::GraphHead;
+        for item in &graph[1..=last] {
+            actions[item.step as usize] = Action::GraphInside;
         }
     }
-    run.steps.clear();
-    run.between.clear();
+}
+
+/// Whether steps, the first of which launches, fork from its stream and join it again.
+fn can_be_captured(items: &[Item]) -> bool {
+    // For each stream, how far it is behind which stream: a vector clock.
+    let mut streams: Vec<u32> = Vec::new();
+    let mut clocks: Vec<[u32; MAX_STREAMS]> = Vec::new();
+    let mut at_op: FxHashMap<u32, [u32; MAX_STREAMS]> = FxHashMap::default();
+    let mut last_op = [NONE; MAX_STREAMS];
+    let (mut recorded, mut awaited) = (FxHashSet::default(), FxHashSet::default());
+    for item in items {
+        let (Part::Launch { stream, .. } | Part::Record { stream } | Part::Wait { stream, .. }) = item.part else {
+            continue;
+        };
+        let at = streams.iter().position(|&known| known == stream).unwrap_or_else(|| {
+            streams.push(stream);
+            clocks.push([0; MAX_STREAMS]);
+            streams.len() - 1
+        });
+        if at >= MAX_STREAMS {
+            return false;
+        }
+        match item.part {
+            Part::Launch { op, .. } => {
+                clocks[at][at] += 1;
+                if clocks[at][0] == 0 {
+                    return false;
+                }
+                at_op.insert(op, clocks[at]);
+                last_op[at] = op;
+            }
+            Part::Wait { on, .. } => {
+                let Some(before) = at_op.get(&on) else { return false };
+                for (own, &before) in clocks[at].iter_mut().zip(before) {
+                    *own = before.max(*own);
+                }
+                clocks[at][at] += 1;
+                awaited.insert(on);
+            }
+            Part::Record { .. } => {
+                recorded.insert(last_op[at]);
+            }
+            Part::Nothing => {}
+        }
+    }
+    let joined = clocks.iter().enumerate().all(|(at, clock)| clocks[0][at] == clock[at]);
+    joined && recorded.is_subset(&awaited)
 }
 
 /// The length of the shortest sequence that the values repeat, the last time perhaps in part (Knuth, Morris, Pratt).

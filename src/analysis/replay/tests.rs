@@ -491,3 +491,49 @@ fn streams_without_waits_run_side_by_side() {
     let outcome = changed(&scene.finish(), &[Change::NoDefaultStream]);
     assert!(outcome.span < Ns(22 * 21 * US), "{outcome:?}");
 }
+
+/// Three kernels of 20 µs per step on a stream that never runs dry, 1 µs apart, and 8 µs behind an event.
+#[test]
+fn the_device_does_not_stop_for_events_that_are_not_recorded() {
+    let mut scene = Scene::new();
+    let mut start = 10 * US;
+    for index in 0..60i64 {
+        let (id, at) = (index as u64 * 2 + 1, index * 5 * US);
+        if index > 0 {
+            start += if index % 3 == 0 { 28 * US } else { 21 * US };
+        }
+        if index % 3 == 0 {
+            scene.record_event(id + 1, at, 7, 1, None);
+        }
+        scene.launch(id, (at + US, at + 4 * US), 7, (start, start + 20 * US));
+    }
+    let trace = scene.finish();
+    assert_eq!(without(&trace, "cudaEventRecord").gain, Some(Ns(19 * 7 * US)));
+    assert_eq!(without(&trace, "cudaEventElapsedTime").gain, Some(Ns::ZERO));
+}
+
+#[test]
+fn what_no_capture_would_take_is_no_graph() {
+    // Per step a kernel on each of two streams; the second one waits for the first, or for work before the step.
+    let joined = |outside: bool, join: bool| {
+        let mut scene = Scene::new();
+        scene.launch(1, (0, 2 * US), 9, (5 * US, 6 * US));
+        scene.record_event(2, 3 * US, 9, 3, Some(2));
+        for index in 0..20 {
+            let (id, at) = (index as u64 * 10 + 11, (index + 1) * 20 * US);
+            scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 7 * US));
+            scene.record_event(id + 1, at + 4_200, 7, 1, Some(id));
+            let on = if outside { (3, 2) } else { (1, id) };
+            scene.wait_event(id + 2, at + 4_400, 8, on.0, Some(on.1));
+            scene.launch(id + 3, (at + 6 * US, at + 10 * US), 8, (at + 11 * US, at + 13 * US));
+            if join {
+                scene.record_event(id + 4, at + 10_200, 8, 2, Some(id + 4));
+                scene.wait_event(id + 5, at + 10_400, 7, 2, Some(id + 4));
+            }
+        }
+        changed(&scene.finish(), &[Change::Graph]).gain.unwrap()
+    };
+    assert!(joined(false, true) > Ns(19 * 5 * US));
+    assert_eq!(joined(false, false), Ns::ZERO, "the second stream is not joined");
+    assert_eq!(joined(true, true), Ns::ZERO, "it waits for work outside");
+}
