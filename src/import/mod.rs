@@ -1,1 +1,0 @@
-//! Reads what other profilers wrote.
