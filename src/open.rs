@@ -119,7 +119,8 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::trace::TraceBuilder;

@@ -25,7 +25,7 @@ pub fn compact(source: impl Read, out: impl Write, paths: Paths) -> Result<Optio
     }
     let unwritten = |source: io::Error| SpoolError::Write { source };
     let mut writer = Writer::new(out, &header).map_err(unwritten)?;
-    while let Some(chunk) = reader.next() {
+    for chunk in reader.by_ref() {
         let mut chunk = chunk?;
         if let (Paths::Leave, Chunk::Strings { texts, .. }) = (paths, &mut chunk) {
             for text in texts {
