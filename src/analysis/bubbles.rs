@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use crate::trace::{ApiKind, CallIdx, DeviceIdx, Interval, Ns, Trace};
 
 use super::calls::{CallClasses, Drainers, HostGaps};
+use super::captures::Captures;
 use super::cause::{Cause, SegmentKind};
 use super::host::{HostTimeline, RangeStacks};
 use super::options::Constants;
@@ -22,6 +23,7 @@ pub(super) struct Host {
     pub(super) waits: Waits,
     pub(super) classes: CallClasses,
     pub(super) drainers: Drainers,
+    pub(super) captures: Captures,
     timeline: HostTimeline,
     pub(super) ranges: RangeStacks,
     gaps: HostGaps,
@@ -34,8 +36,9 @@ impl Host {
     pub(super) fn new(trace: &Trace) -> Self {
         let waits = Waits::new(trace);
         let classes = CallClasses::new(trace, &waits);
+        let captures = Captures::new(trace);
         let (timeline, (drainers, ranges, gaps)) = both(
-            || HostTimeline::new(trace, &classes),
+            || HostTimeline::new(trace, &classes, &captures),
             || (Drainers::new(trace, &classes), RangeStacks::new(trace), HostGaps::new(trace, &waits)),
         );
         Self {
@@ -47,6 +50,7 @@ impl Host {
             usual_launch: usual_launch(trace),
             waits,
             classes,
+            captures,
         }
     }
 }

@@ -57,7 +57,7 @@ words! {
         Allocation => "allocation",
         /// Code was loaded or compiled.
         ModuleLoad => "module-load",
-        /// A graph was captured, instantiated or updated.
+        /// A graph was captured, instantiated or updated, or taken to the device by its first launch.
         GraphBuild => "graph-build",
         /// The profiler itself was at work.
         Profiler => "profiler",
@@ -143,9 +143,10 @@ words! {
         NoLaunch => "no-launch",
         /// The call that was open when the device ran dry lasted at least half as long as the bubble.
         DrainFillsHalf => "drain-fills-half",
-        /// Calls of one kind fill at least half of the bubble.
+        /// Calls of one kind fill at least half of the bubble. The first launch of a graph counts with the calls that
+        /// built it inside the bubble.
         FillsHalf => "fills-half",
-        /// One launch call was far longer than launches usually are, and it was the kernel's first.
+        /// One launch call was far longer than launches usually are, and it was the first of its kernel or graph.
         FirstLaunchLong => "first-launch-long",
         /// One launch call was far longer than launches usually are.
         LaunchCallLong => "launch-call-long",

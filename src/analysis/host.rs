@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use crate::trace::{ApiKind, CallIdx, Interval, Ns, Overhead, OverheadKind, ProcessIdx, ThreadIdx, Trace};
 
 use super::calls::CallClasses;
+use super::captures::Captures;
 use super::cause::{Cause, SegmentKind};
 
 /// No call stands behind a slice.
@@ -14,7 +15,8 @@ const NO_CALL: u32 = u32::MAX;
 /// For each thread, time cut into slices of one explanation each.
 ///
 /// At each instant that is the first open of profiler, module load, graph build, allocation, blocking call, launch
-/// call, other call, and host code when none is; of several of one kind the outermost.
+/// call, other call, and host code when none is; of several of one kind the outermost. A call that was captured, and
+/// neither waits nor allocates, builds a graph.
 pub(super) struct HostTimeline {
     starts: Vec<Ns>,
     kinds: Vec<SegmentKind>,
@@ -52,20 +54,21 @@ const RANKS: [SegmentKind; 8] = [
     SegmentKind::HostCode,
 ];
 
-fn rank(trace: &Trace, classes: &CallClasses, call: CallIdx) -> u8 {
+fn rank(trace: &Trace, classes: &CallClasses, captures: &Captures, call: CallIdx) -> u8 {
     match (classes.drain(call), trace.calls.kind[call.index()]) {
         (_, ApiKind::Profiler) => 0,
         (_, ApiKind::ModuleLoad) => 1,
         (_, ApiKind::GraphBuild) => 2,
         (Some(Cause::Allocation), _) => 3,
         (Some(_), _) => 4,
+        (None, _) if captures.contains(call) => 2,
         (None, kind) if kind.submits() => 5,
         (None, _) => 6,
     }
 }
 
 impl HostTimeline {
-    pub(super) fn new(trace: &Trace, classes: &CallClasses) -> Self {
+    pub(super) fn new(trace: &Trace, classes: &CallClasses, captures: &Captures) -> Self {
         let calls = trace.calls.len();
         let mut timeline = Self {
             starts: Vec::with_capacity(2 * calls + trace.threads.len()),
@@ -76,7 +79,8 @@ impl HostTimeline {
         let overheads = Overheads::new(trace);
         for index in 0..trace.threads.len() {
             let thread = ThreadIdx::from_index(index);
-            timeline.thread(trace, classes, thread, &overheads.of(thread, trace.threads[index].process));
+            let overheads = overheads.of(thread, trace.threads[index].process);
+            timeline.thread(trace, thread, &overheads, |call| rank(trace, classes, captures, call));
             timeline.offsets.push(timeline.starts.len());
         }
         timeline
@@ -100,7 +104,7 @@ impl HostTimeline {
         })
     }
 
-    fn thread(&mut self, trace: &Trace, classes: &CallClasses, thread: ThreadIdx, overheads: &[(Interval, u8)]) {
+    fn thread(&mut self, trace: &Trace, thread: ThreadIdx, overheads: &[(Interval, u8)], rank: impl Fn(CallIdx) -> u8) {
         let from = self.starts.len();
         let mut open: BinaryHeap<Reverse<Open>> = BinaryHeap::new();
         let mut overheads = overheads.iter().copied().peekable();
@@ -110,7 +114,7 @@ impl HostTimeline {
             while let Some((overhead, rank)) = overheads.next_if(|(overhead, _)| overhead.start <= interval.start) {
                 self.open(from, &mut open, overhead.start, Open { rank, order: NO_CALL, end: overhead.end });
             }
-            let rank = rank(trace, classes, call);
+            let rank = rank(call);
             self.open(from, &mut open, interval.start, Open { rank, order: call.0, end: interval.end });
         }
         for (overhead, rank) in overheads {

@@ -1,8 +1,9 @@
 //! Figures of the launches, and launches of which no work was recorded.
 
-use crate::trace::{ApiKind, CallIdx, Interval, NameId, Ns, ThreadIdx, Trace, base_name};
+use crate::trace::{ApiKind, CallIdx, Interval, Ns, ThreadIdx, Trace};
 
 use super::bubbles::empty_device_latencies;
+use super::captures::Captures;
 use super::result::{DeviceAnalysis, LaunchFigures};
 use super::stats;
 
@@ -16,33 +17,26 @@ pub(super) struct Launches {
 }
 
 /// Looks at every call and op that begins in the window.
-pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysis]) -> Launches {
-    let capture = CaptureNames::new(trace);
+pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysis], captures: &Captures) -> Launches {
     let mut lengths: Vec<Ns> = Vec::new();
     let mut op_counts: Vec<u64> = Vec::new();
     let mut without_ops = 0;
     for thread in 0..trace.threads.len() {
         let mut outer_end = Ns::MIN;
-        let mut capturing = false;
         for call in trace.thread_calls(ThreadIdx::from_index(thread)) {
             let interval = trace.calls.interval(call);
             let nested = interval.end <= outer_end;
             outer_end = outer_end.max(interval.end);
-            match capture.of(trace.calls.name[call.index()]) {
-                Some(begins) => capturing = begins,
-                None => {
-                    let ops = trace.call_ops(call).len() as u64;
-                    if !window.contains(interval.start) {
-                        continue;
-                    }
-                    if ops > 0 {
-                        lengths.push(interval.len());
-                        op_counts.push(ops);
-                    } else if !nested && !capturing && must_have_ops(trace, call) {
-                        lengths.push(interval.len());
-                        without_ops += 1;
-                    }
-                }
+            if !window.contains(interval.start) {
+                continue;
+            }
+            let ops = trace.call_ops(call).len() as u64;
+            if ops > 0 {
+                lengths.push(interval.len());
+                op_counts.push(ops);
+            } else if !nested && !captures.contains(call) && must_have_ops(trace, call) {
+                lengths.push(interval.len());
+                without_ops += 1;
             }
         }
     }
@@ -77,26 +71,4 @@ pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysi
 fn must_have_ops(trace: &Trace, call: CallIdx) -> bool {
     matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch)
         && trace.calls.result[call.index()] == 0
-}
-
-/// Which names begin (`true`) or end (`false`) a stream capture, in which launches make graph nodes and no ops.
-struct CaptureNames(Vec<Option<bool>>);
-
-impl CaptureNames {
-    fn new(trace: &Trace) -> Self {
-        let stem = |name: &str| -> Option<bool> {
-            let base = base_name(name);
-            let stem = ["cuda", "cu", "hip"].iter().find_map(|prefix| base.strip_prefix(prefix))?;
-            if stem.starts_with("StreamBeginCapture") {
-                Some(true)
-            } else {
-                stem.starts_with("StreamEndCapture").then_some(false)
-            }
-        };
-        Self(trace.names.iter().map(|(_, name)| stem(name)).collect())
-    }
-
-    fn of(&self, name: NameId) -> Option<bool> {
-        self.0.get(name.index()).copied().flatten()
-    }
 }

@@ -4,6 +4,7 @@
 
 mod bubbles;
 mod calls;
+mod captures;
 mod cause;
 mod finding;
 pub mod findings;
@@ -61,7 +62,7 @@ fn analyze_with(trace: &Trace, options: &Options, host: &bubbles::Host) -> Analy
     let (sync_calls, (launches, iterations)) = parallel::both(
         || sync_cost::rows(trace, bounds, &devices, host),
         || {
-            let launches = launches::launches(trace, bounds, &devices);
+            let launches = launches::launches(trace, bounds, &devices, &host.captures);
             (launches, iterations::iterations(trace, bounds, &devices, host))
         },
     );

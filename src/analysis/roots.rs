@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::trace::{CallIdx, Detail, Interval, MemoryKind, Ns, RangeIdx};
+use crate::trace::{ApiKind, CallIdx, Detail, Interval, MemoryKind, Ns, RangeIdx};
 
 use super::calls::{CallClasses, Drainers, HostGaps};
 use super::cause::{Cause, Confidence, Rule, SegmentKind};
@@ -112,7 +112,13 @@ impl Judge<'_> {
         if let Some(drain) = drained_by.filter(|drain| fills_half(calls.interval(drain.call).len())) {
             return (drain.cause, drain.confidence, Rule::DrainFillsHalf, Some(drain.call));
         }
-        let shares = FILLERS.iter().rev().filter_map(|&kind| share(kind));
+        let shares = FILLERS.iter().rev().filter_map(|&kind| {
+            let mut share = share(kind)?;
+            if kind == SegmentKind::GraphBuild {
+                share.total += self.upload(launch, segments);
+            }
+            Some(share)
+        });
         if let Some(filler) = shares.max_by_key(|share| share.total).filter(|share| fills_half(share.total)) {
             let call = filler.longest.call();
             return (self.filler_cause(filler.longest), likely, Rule::FillsHalf, call);
@@ -130,12 +136,9 @@ impl Judge<'_> {
             && fills_half(long.interval.len())
             && let Some(call) = long.call()
         {
-            let trace = self.explainer.trace;
-            let first = self.first_launches.get_or_init(|| FirstLaunches::new(trace)).is_first(trace, call);
-            return if first {
-                (Cause::ModuleLoad, likely, Rule::FirstLaunchLong, Some(call))
-            } else {
-                (Cause::LaunchBound, likely, Rule::LaunchCallLong, Some(call))
+            return match self.first_work(call) {
+                Some(cause) => (cause, likely, Rule::FirstLaunchLong, Some(call)),
+                None => (Cause::LaunchBound, likely, Rule::LaunchCallLong, Some(call)),
             };
         }
         let host_code = share(SegmentKind::HostCode).is_some_and(|share| fills_half(share.total));
@@ -143,6 +146,23 @@ impl Judge<'_> {
             return (Cause::HostBound, likely, rule, Some(launch));
         }
         (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch))
+    }
+
+    /// The time in `launch` itself if it is the first of its graph: it takes to the device what was built before it.
+    fn upload(&self, launch: CallIdx, segments: &[Segment]) -> Ns {
+        if self.explainer.trace.calls.kind[launch.index()] != ApiKind::GraphLaunch
+            || self.first_work(launch) != Some(Cause::GraphBuild)
+        {
+            return Ns::ZERO;
+        }
+        let own = |segment: &&Segment| segment.kind == SegmentKind::LaunchCall && segment.call() == Some(launch);
+        segments.iter().filter(own).map(|segment| segment.interval.len()).sum()
+    }
+
+    /// What a launch has done beside launching if it is a first one.
+    fn first_work(&self, call: CallIdx) -> Option<Cause> {
+        let trace = self.explainer.trace;
+        self.first_launches.get_or_init(|| FirstLaunches::new(trace)).work(trace, call)
     }
 
     /// Whether the host itself moves data during a call before its op can start: pageable memory goes to the device by

@@ -1,8 +1,10 @@
 //! Cuts a bubble into segments.
 
-use crate::trace::{ApiKind, CallIdx, Interval, Ns, OpIdx, ThreadIdx, Trace};
+use rustc_hash::FxHashMap;
 
-use super::cause::SegmentKind;
+use crate::trace::{ApiKind, CallIdx, GraphId, Interval, Ns, OpIdx, ProcessIdx, ThreadIdx, Trace};
+
+use super::cause::{Cause, SegmentKind};
 use super::host::{HostTimeline, RangeStacks};
 use super::options::Constants;
 use super::partition::Gap;
@@ -199,32 +201,48 @@ pub(super) fn host_functions(trace: &Trace) -> Vec<Vec<(Ns, Ns)>> {
     functions
 }
 
-/// The calls that launch the first op of each name in each process, found when first asked for.
+/// The calls that launch the first op of each name, and each executable graph first, in each process, found when first
+/// asked for.
 pub(super) struct FirstLaunches {
     /// By process and name: the start and position of the first launch.
-    first: Vec<Vec<Option<(Ns, CallIdx)>>>,
+    names: Vec<Vec<Option<(Ns, CallIdx)>>>,
+    /// The same of each graph.
+    graphs: FxHashMap<(ProcessIdx, GraphId), (Ns, CallIdx)>,
 }
 
 impl FirstLaunches {
     pub(super) fn new(trace: &Trace) -> Self {
-        let mut first = vec![vec![None; trace.names.len()]; trace.processes.len()];
+        let mut names = vec![vec![None; trace.names.len()]; trace.processes.len()];
+        let mut graphs: FxHashMap<(ProcessIdx, GraphId), (Ns, CallIdx)> = FxHashMap::default();
         for op in trace.ops.indices() {
             let Some(call) = trace.ops.launch(op) else { continue };
-            let slot = &mut first[trace.op_process(op).index()][trace.ops.name[op.index()].index()];
-            let candidate = (trace.calls.start[call.index()], call);
-            if slot.is_none_or(|known| candidate < known) {
-                *slot = Some(candidate);
+            let process = trace.op_process(op);
+            let launch = (trace.calls.start[call.index()], call);
+            let slot = &mut names[process.index()][trace.ops.name[op.index()].index()];
+            if slot.is_none_or(|known| launch < known) {
+                *slot = Some(launch);
+            }
+            let graph = trace.ops.graph[op.index()];
+            if graph.is_some() {
+                let first = graphs.entry((process, graph)).or_insert(launch);
+                *first = launch.min(*first);
             }
         }
-        Self { first }
+        Self { names, graphs }
     }
 
-    /// Whether a call launches the first op of some name.
-    pub(super) fn is_first(&self, trace: &Trace, call: CallIdx) -> bool {
-        let by_name = &self.first[trace.call_process(call).index()];
-        trace.call_ops(call).iter().any(|op| {
-            let name = trace.ops.name[op.index()];
-            by_name[name.index()].is_some_and(|(_, first)| first == call)
-        }) && trace.calls.kind[call.index()] != ApiKind::GraphLaunch
+    /// What a launch has done beside launching if it is a first one: loaded the code of its kernel, or taken to the
+    /// device the graph that was instantiated.
+    pub(super) fn work(&self, trace: &Trace, call: CallIdx) -> Option<Cause> {
+        let process = trace.call_process(call);
+        let is_first = |first: Option<&(Ns, CallIdx)>| first.is_some_and(|&(_, first)| first == call);
+        let mut ops = trace.call_ops(call).iter().map(|op| op.index());
+        if trace.calls.kind[call.index()] == ApiKind::GraphLaunch {
+            let first = ops.any(|op| is_first(self.graphs.get(&(process, trace.ops.graph[op]))));
+            first.then_some(Cause::GraphBuild)
+        } else {
+            let names = &self.names[process.index()];
+            ops.any(|op| is_first(names[trace.ops.name[op].index()].as_ref())).then_some(Cause::ModuleLoad)
+        }
     }
 }

@@ -410,6 +410,91 @@ fn launches_into_a_capture_make_no_ops() {
 }
 
 #[test]
+fn a_capture_without_an_end_is_none_and_launches_with_work_are_not_captured() {
+    let mut scene = Scene::new();
+    scene.call("cudaStreamBeginCapture_v10000", 1, 0, 1_000);
+    scene.launch(2, (2_000, 3_000), 7, (4_000, 5_000));
+    scene.launch(3, (20_000, 30_000), 7, (31_000, 32_000));
+    scene.call("cudaStreamEndCapture_v10000", 4, 33_000, 34_000);
+    scene.call("cudaStreamBeginCapture_v10000", 5, 35_000, 36_000);
+    scene.call("cudaLaunchKernel_v7000", 6, 37_000, 38_000);
+    let found = analysis(&scene.finish());
+    assert_eq!(found.quality.launches_without_ops, 1);
+    let launched =
+        [(SegmentKind::HostCode, 15_000), (SegmentKind::LaunchCall, 10_000), (SegmentKind::LaunchLatency, 1_000)];
+    assert_eq!(segments(&found.devices[0], 0), launched);
+}
+
+#[test]
+fn captured_calls_build_their_graph() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 3_000));
+    scene.call("cudaStreamBeginCapture_v10000", 2, 4_000, 5_000);
+    // The second capture lies inside the first one; the runtime's calls have the driver's inside them.
+    scene.call("cudaStreamBeginCapture_v10000", 3, 5_000, 6_000);
+    scene.call("cudaLaunchKernel_v7000", 4, 6_000, 16_000);
+    scene.call("cuLaunchKernel", 4, 7_000, 15_000);
+    scene.call("cudaStreamEndCapture_v10000", 5, 16_000, 17_000);
+    scene.call("cudaMemcpyAsync_v3020", 6, 17_000, 27_000);
+    scene.call("cudaStreamEndCapture_v10000", 7, 27_000, 28_000);
+    scene.launch(8, (29_000, 30_000), 7, (31_000, 32_000));
+    let found = analysis(&scene.finish());
+    let built = segments(&found.devices[0], 0).into_iter().filter(|(kind, _)| *kind == SegmentKind::GraphBuild);
+    assert_eq!(built.map(|(_, length)| length).sum::<i64>(), 24_000);
+    let root = found.devices[0].bubbles[0].root;
+    assert_eq!((root.cause, root.rule), (Cause::GraphBuild, Rule::FillsHalf));
+}
+
+/// A graph launch with one node, which starts 1 µs after the call and takes 1 µs.
+fn graph_launch(scene: &mut Scene, correlation: u64, graph: u32, call: (i64, i64)) {
+    scene.call("cudaGraphLaunch_v10000", correlation, call.0, call.1);
+    let (stream, name) = (scene.stream(7), scene.builder.name("node"));
+    scene.builder.push_op(crate::trace::OpInput {
+        start: call.1 + 1_000,
+        end: call.1 + 2_000,
+        stream,
+        kind: OpKind::Kernel,
+        name,
+        correlation: crate::trace::CorrelationId(correlation),
+        bytes: 0,
+        graph: GraphId(graph),
+        graph_node: 0,
+        detail: crate::trace::Detail::None,
+    });
+}
+
+#[test]
+fn the_first_long_launch_of_a_graph_takes_it_to_the_device() {
+    let mut scene = Scene::new();
+    let mut at = 0;
+    let launches = [(4, 2_000), (4, 2_000), (4, 2_000), (4, 900_000), (5, 900_000), (5, 900_000)];
+    for (correlation, (graph, length)) in (1..).zip(launches) {
+        graph_launch(&mut scene, correlation, graph, (at, at + length));
+        at += length + 3_000;
+    }
+    let found = analysis(&scene.finish());
+    let roots = found.devices[0].bubbles[2..].iter().map(|bubble| (bubble.root.cause, bubble.root.rule));
+    let late = (Cause::LaunchBound, Rule::LaunchCallLong);
+    assert_eq!(roots.collect::<Vec<_>>(), [late, (Cause::GraphBuild, Rule::FirstLaunchLong), late]);
+}
+
+#[test]
+fn the_first_launch_of_a_graph_counts_with_building_it() {
+    let mut scene = Scene::new();
+    graph_launch(&mut scene, 1, 4, (0, 1_000));
+    // Of 39 µs building takes 12 and the launch 20.
+    scene.call("cudaGraphInstantiate_v12000", 2, 7_000, 19_000);
+    graph_launch(&mut scene, 3, 5, (21_000, 41_000));
+    // As long, and the graph was launched before.
+    scene.call("cudaGraphInstantiate_v12000", 4, 47_000, 59_000);
+    graph_launch(&mut scene, 5, 5, (61_000, 81_000));
+    let found = analysis(&scene.finish());
+    let roots = found.devices[0].bubbles.iter().map(|bubble| (bubble.root.cause, bubble.root.rule));
+    let built = (Cause::GraphBuild, Rule::FillsHalf);
+    assert_eq!(roots.collect::<Vec<_>>(), [built, (Cause::LaunchBound, Rule::LaunchLate)]);
+}
+
+#[test]
 fn an_op_before_its_launch_is_counted_and_not_clipped() {
     let mut scene = Scene::new();
     scene.launch(1, (0, 1_000), 7, (2_000, 3_000));

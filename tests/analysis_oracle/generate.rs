@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-const CALLS: [&str; 16] = [
+const CALLS: [&str; 18] = [
     "cudaLaunchKernel_v7000",
     "cuLaunchKernel",
     "cudaGraphLaunch_v10000",
@@ -53,6 +53,8 @@ const CALLS: [&str; 16] = [
     "cudaGetDevice_v3020",
     "cudaProfilerStart_v4000",
     "cudaEventRecord_v3020",
+    "cudaStreamBeginCapture_v10000",
+    "cudaStreamEndCapture_v10000",
 ];
 const KERNELS: [&str; 4] = ["gemm", "relu", "ncclDevKernel_AllReduce", "softmax"];
 const RANGES: [&str; 4] = ["step 1", "step 2", "aten::item", "load"];
@@ -220,7 +222,7 @@ pub(crate) fn program(seed: u64) -> Trace {
             let mut end = start + world.random.range(1, 5);
             let device_work =
                 |random: &mut Random, free: i64| (start + random.range(0, 7)).max(free + random.range(0, 3));
-            match world.random.range(0, 17) {
+            match world.random.range(0, 18) {
                 0..5 => {
                     let at = device_work(&mut world.random, free[lane].max(held[lane]));
                     let until = at + world.random.range(0, 25);
@@ -240,9 +242,11 @@ pub(crate) fn program(seed: u64) -> Trace {
                 5 => {
                     let mut at = device_work(&mut world.random, free[lane]);
                     let copies = world.random.chance(25);
+                    let graph = world.random.range(1, 5) as u32;
+                    end += if world.random.chance(20) { 30 } else { 0 };
                     for _ in 0..world.random.range(1, 5) {
                         let until = at + world.random.range(0, 6);
-                        world.op(stream, id, at, until, 1, copies);
+                        world.op(stream, id, at, until, graph, copies);
                         at = until + world.random.range(0, 12) / 4;
                     }
                     free[lane] = at;
@@ -295,6 +299,25 @@ pub(crate) fn program(seed: u64) -> Trace {
                     world.call(thread, "cudaStreamWaitEvent_v3020", id, start, end);
                     let kind = SyncKind::StreamWaitEvent;
                     sync(&mut world, process, kind, id, (start, end), (stream, context), Some(event));
+                }
+                12 => {
+                    world.call(thread, "cudaStreamBeginCapture_v10000", id, start, end);
+                    for _ in 0..world.random.range(1, 5) {
+                        let (id, at) = (world.fresh(), end + world.random.range(0, 2));
+                        end = at + world.random.range(1, 9);
+                        world.call(thread, "cudaLaunchKernel_v7000", id, at, end);
+                        // Another stream, which is not captured.
+                        if world.random.chance(10) {
+                            let from = free[lane].max(at + 1);
+                            free[lane] = from + 5;
+                            world.op(stream, id, from, from + 5, 0, false);
+                        }
+                    }
+                    if !world.random.chance(10) {
+                        let (id, at) = (world.fresh(), end);
+                        end = at + world.random.range(1, 6);
+                        world.call(thread, "cudaStreamEndCapture_v10000", id, at, end);
+                    }
                 }
                 _ => end += world.random.range(0, 60),
             }

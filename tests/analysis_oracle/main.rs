@@ -91,6 +91,7 @@ fn restate(analysis: &Analysis) -> Plain {
         devices: devices.collect(),
         rows: rows.collect(),
         orphans: analysis.quality.orphan_ops,
+        without_ops: analysis.quality.launches_without_ops,
         negative: analysis.quality.negative_latency,
         profiler: analysis.quality.profiler.0,
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bubblescope::analysis::waits::{Awaited, Target, WaitCause, Waits};
 use bubblescope::analysis::{Cause, Confidence, Constants, Rule, SegmentKind};
 use bubblescope::trace::{
-    ApiKind, CallIdx, Detail, DeviceIdx, MemoryKind, NameId, OpIdx, OpKind, ProcessIdx, RangeIdx, ThreadIdx, Trace,
+    ApiKind, CallIdx, Detail, DeviceIdx, MemoryKind, OpIdx, OpKind, ProcessIdx, RangeIdx, ThreadIdx, Trace,
 };
 
 /// A segment: start, end, kind, call, range.
@@ -53,6 +53,7 @@ pub(crate) struct Plain {
     pub(crate) devices: Vec<PlainDevice>,
     pub(crate) rows: BTreeMap<(String, Option<String>), PlainRow>,
     pub(crate) orphans: u64,
+    pub(crate) without_ops: u64,
     pub(crate) negative: u64,
     pub(crate) profiler: i64,
 }
@@ -113,6 +114,7 @@ impl Oracle<'_> {
             devices.iter().flat_map(|device| device.bubbles.iter().flat_map(|bubble| bubble.start..bubble.end));
         Plain {
             orphans: trace.ops.indices().filter(begun).filter(|&op| trace.ops.launch(op).is_none()).count() as u64,
+            without_ops: self.without_ops(),
             negative: trace.ops.indices().filter(begun).filter(launched_later).count() as u64,
             profiler: idle_ticks.filter(|&tick| profiler(tick)).count() as i64,
             rows: self.rows(&devices),
@@ -409,6 +411,9 @@ impl Oracle<'_> {
         let kind = |call: CallIdx| trace.calls.kind[call.index()];
         let special =
             |call: CallIdx| matches!(kind(call), ApiKind::Profiler | ApiKind::ModuleLoad | ApiKind::GraphBuild);
+        let builds = |call: CallIdx| {
+            kind(call) == ApiKind::GraphBuild || (self.captured(call) && self.drain_kind(call).is_none())
+        };
         if let Some(call) = first(&|call| kind(call) == ApiKind::Profiler) {
             (SegmentKind::Profiler, Some(call))
         } else if overhead(&|kind| kind.is_profiler()) {
@@ -417,7 +422,7 @@ impl Oracle<'_> {
             (SegmentKind::ModuleLoad, Some(call))
         } else if overhead(&|kind| kind.is_loading()) {
             (SegmentKind::ModuleLoad, None)
-        } else if let Some(call) = first(&|call| kind(call) == ApiKind::GraphBuild) {
+        } else if let Some(call) = first(&builds) {
             (SegmentKind::GraphBuild, Some(call))
         } else if let Some(call) = first(&|call| !special(call) && self.drain_kind(call) == Some(Cause::Allocation)) {
             (SegmentKind::Allocation, Some(call))
@@ -554,8 +559,14 @@ impl Oracle<'_> {
             SegmentKind::Allocation,
             SegmentKind::SyncReturn,
         ] {
-            if total(kind) > best.map_or(0, |best| best.1) {
-                best = Some((kind, total(kind)));
+            let mut time = total(kind);
+            let graph = trace.calls.kind[launch.index()] == ApiKind::GraphLaunch;
+            if kind == SegmentKind::GraphBuild && time > 0 && graph && self.is_first(launch) {
+                let own = segments.iter().filter(|piece| piece.2 == SegmentKind::LaunchCall && piece.3 == Some(launch));
+                time += own.map(|piece| piece.1 - piece.0).sum::<i64>();
+            }
+            if time > best.map_or(0, |best| best.1) {
+                best = Some((kind, time));
             }
         }
         if let Some((kind, total)) = best
@@ -593,7 +604,9 @@ impl Oracle<'_> {
             {
                 let call = piece.3.unwrap();
                 return if self.is_first(call) {
-                    (Cause::ModuleLoad, likely, Rule::FirstLaunchLong, Some(call))
+                    let graph = trace.calls.kind[call.index()] == ApiKind::GraphLaunch;
+                    let cause = if graph { Cause::GraphBuild } else { Cause::ModuleLoad };
+                    (cause, likely, Rule::FirstLaunchLong, Some(call))
                 } else {
                     (Cause::LaunchBound, likely, Rule::LaunchCallLong, Some(call))
                 };
@@ -623,17 +636,76 @@ impl Oracle<'_> {
         (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch))
     }
 
-    /// Whether a call launches the first op of some name in its process.
+    /// Whether a call launches the first op of some name in its process or, if it launches a graph, of some graph.
     fn is_first(&self, call: CallIdx) -> bool {
         let trace = self.trace;
         let process: ProcessIdx = trace.call_process(call);
-        let first = |name: NameId| {
-            let ops = trace.ops.indices().filter(|&op| trace.ops.name[op.index()] == name);
-            let calls = ops.filter(|&op| trace.op_process(op) == process).filter_map(|op| trace.ops.launch(op));
-            calls.min_by_key(|&call| (self.call(call).0, call))
+        let graph = trace.calls.kind[call.index()] == ApiKind::GraphLaunch;
+        let alike = |a: OpIdx, b: OpIdx| {
+            let ids = (trace.ops.graph[a.index()], trace.ops.graph[b.index()]);
+            if graph {
+                ids.0.is_some() && ids.0 == ids.1
+            } else {
+                trace.ops.name[a.index()] == trace.ops.name[b.index()]
+            }
         };
-        trace.calls.kind[call.index()] != ApiKind::GraphLaunch
-            && trace.call_ops(call).iter().any(|op| first(trace.ops.name[op.index()]) == Some(call))
+        let first = |of: OpIdx| {
+            let ops = trace.ops.indices().filter(|&op| trace.op_process(op) == process && alike(op, of));
+            ops.filter_map(|op| trace.ops.launch(op)).min_by_key(|&call| (self.call(call).0, call))
+        };
+        trace.call_ops(call).iter().any(|&op| first(op) == Some(call))
+    }
+
+    /// The call around a call on its thread, or itself.
+    fn outermost(&self, call: CallIdx) -> CallIdx {
+        let earlier = self.trace.thread_calls(self.trace.calls.thread[call.index()]).take_while(|&other| other < call);
+        let last = earlier.min_by_key(|&other| (-self.call(other).1, other));
+        last.filter(|&other| self.call(other).1 >= self.call(call).1).unwrap_or(call)
+    }
+
+    /// Whether a call is not carried out but captured into a graph.
+    fn captured(&self, call: CallIdx) -> bool {
+        let trace = self.trace;
+        let of_thread = || trace.thread_calls(trace.calls.thread[call.index()]);
+        let outer = self.outermost(call);
+        let carried_out = of_thread().any(|other| self.outermost(other) == outer && !trace.call_ops(other).is_empty());
+        if carried_out {
+            return false;
+        }
+        let edge = |call: CallIdx| match trace.call_name(call) {
+            "cudaStreamBeginCapture" if trace.calls.result[call.index()] == 0 => 1,
+            "cudaStreamEndCapture" => -1,
+            _ => 0,
+        };
+        let edges: Vec<(CallIdx, i32)> = of_thread()
+            .filter(|&call| self.outermost(call) == call && edge(call) != 0)
+            .map(|call| (call, edge(call)))
+            .collect();
+        // A capture begins, and ends with the first call that closes as many as have begun since.
+        edges.iter().enumerate().filter(|(_, begin)| begin.1 == 1 && begin.0 < outer).any(|(at, _)| {
+            let mut open = 0;
+            let end = edges[at..].iter().find(|(_, edge)| {
+                open += edge;
+                open == 0
+            });
+            end.is_some_and(|&(end, _)| outer < end)
+        })
+    }
+
+    /// Launches that should have work and have none.
+    fn without_ops(&self) -> u64 {
+        let trace = self.trace;
+        let bare = trace.calls.indices().filter(|&call| {
+            let begins = self.call(call).0;
+            matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch)
+                && trace.calls.result[call.index()] == 0
+                && trace.call_ops(call).is_empty()
+                && self.window.0 <= begins
+                && begins < self.window.1
+                && self.outermost(call) == call
+                && !self.captured(call)
+        });
+        bare.count() as u64
     }
 
     fn rows(&self, devices: &[PlainDevice]) -> BTreeMap<(String, Option<String>), PlainRow> {

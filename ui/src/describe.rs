@@ -227,7 +227,7 @@ pub fn cause(cause: Cause) -> &'static str {
         Cause::BlockingCopy => "A copy that waits for itself emptied the device.",
         Cause::Allocation => "Memory was allocated or freed outside stream order.",
         Cause::ModuleLoad => "Code was loaded or compiled.",
-        Cause::GraphBuild => "A graph was captured, instantiated or updated.",
+        Cause::GraphBuild => "A graph was captured, instantiated or updated, or launched for the first time.",
         Cause::Profiler => "The profiler itself was at work.",
         Cause::HostBound => "The host ran code of its own between its calls.",
         Cause::LaunchBound => "The host did nothing but launch, and the device was faster.",
@@ -253,7 +253,9 @@ pub fn why(rule: Rule) -> &'static str {
             "the call that was open when the device ran dry lasted at least half as long as the bubble"
         }
         Rule::FillsHalf => "calls of this kind fill at least half of the bubble",
-        Rule::FirstLaunchLong => "the launch call was far longer than usual, and it was the kernel's first",
+        Rule::FirstLaunchLong => {
+            "the launch call was far longer than usual, and it was the first of its kernel or graph"
+        }
         Rule::LaunchCallLong => "the launch call was far longer than usual",
         Rule::HostGap => "the process made no launching or blocking call for longer than it usually does",
         Rule::HostCodeFillsHalf => "the host ran its own code for at least half as long as the bubble lasted",

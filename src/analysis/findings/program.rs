@@ -127,20 +127,10 @@ fn graph_reinstantiated(subject: &Subject<'_>) -> Option<Candidate> {
             continue;
         }
         built.extend(&ours);
-        let mut capturing = false;
-        for &call in lane {
-            let name = trace.call_name(call);
-            if name.contains("StreamBeginCapture") {
-                capturing = true;
-            }
-            let builds = trace.calls.kind[call.index()] == ApiKind::GraphBuild;
-            if builds || (capturing && trace.call_ops(call).is_empty()) {
-                removed.push(call);
-            }
-            if name.contains("StreamEndCapture") {
-                capturing = false;
-            }
-        }
+        let builds = |call: &CallIdx| {
+            trace.calls.kind[call.index()] == ApiKind::GraphBuild || subject.host.captures.contains(*call)
+        };
+        removed.extend(lane.iter().copied().filter(builds));
     }
     (!built.is_empty()).then(|| {
         let groups = subject.groups(&built, |_| ());
