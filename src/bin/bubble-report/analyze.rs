@@ -76,11 +76,14 @@ pub(crate) fn report_on(trace: &Trace, path: &str, window: Window, top: usize) -
 fn report_with(trace: &Trace, path: &str, window: Window, top: usize, changes: &[Change]) -> Result<Report, Failure> {
     if trace.ops.is_empty() {
         let launches = trace.calls.kind.iter().filter(|kind| kind.submits()).count();
-        return Err(Failure::Nothing(if launches > 0 {
-            anyhow!("{path} has {launches} launches and no record of device work: GPU activity was not captured")
+        let what = if launches > 0 {
+            format!("has {launches} launches and no record of device work: GPU activity was not captured")
         } else {
-            anyhow!("{path} has no GPU activity")
-        }));
+            "has no GPU activity".to_owned()
+        };
+        let damage = if trace.meta.losses.is_damaged() { trace.meta.warnings.join("; ") } else { String::new() };
+        let separator = if damage.is_empty() { "" } else { "; " };
+        return Err(Failure::Nothing(anyhow!("{path} {what}{separator}{damage}")));
     }
     let options =
         analysis::Options { window: window.part(trace), what_if: changes.to_vec(), ..analysis::Options::default() };
