@@ -2,12 +2,12 @@
 """What waiting for the GPU costs: measured with `bubble-report` on a GPU, then written up anywhere.
 
     host_device_sync.py record BUBBLE_REPORT OUT [SECONDS]
-    host_device_sync.py write OUT DOCUMENT
+    host_device_sync.py write OUT DOCUMENT [PLOTS]
 
 `record` runs every cell of the plan below in a process of its own, in rounds over the whole plan, unprofiled and
 profiled, until five rounds are done or SECONDS (300) have passed, and keeps in the folder OUT two files: `walls.json`, every
 wall as it was measured, and `reports.json`, what `bubble-report analyze` says of each recording. `write` makes the
-document and the plots beside it out of those two files and nothing else.
+document, and its plots in the folder PLOTS (OUT), out of those two files and nothing else.
 """
 
 import concurrent.futures, datetime, json, os, pathlib, platform, subprocess, sys, tempfile, time
@@ -126,6 +126,9 @@ def repeated(kernels, length):
 
 # Recording.
 
+REPLY = b"bubblescope-reply: "
+
+
 def child(program, cell, spool):
     spec = {"workload": cell["workload"], "variant": cell["variant"],
             "options": {name: str(value) for name, value in cell["options"].items()}}
@@ -133,7 +136,9 @@ def child(program, cell, spool):
     request = json.dumps({"repeat": {"spec": spec, "recording": recording}})
     try:
         answer = subprocess.run([program, "child"], input=request.encode(), capture_output=True, timeout=60)
-        reply = json.loads(answer.stdout)
+        # Libraries may print too; the reply has a line of its own.
+        marked = [line for line in answer.stdout.split(b"\n") if line.startswith(REPLY)]
+        reply = json.loads(marked[-1].removeprefix(REPLY) if marked else b"")
     except (subprocess.TimeoutExpired, ValueError) as error:
         return None, f"no answer: {error}"
     if "done" in reply:
@@ -160,7 +165,7 @@ def trimmed(report):
     replay = report.get("replay") or {}
     answers = replay.get("what_if", [])
     return {
-        "machine": report["source"].get("machine", {}),
+        "machine": only(report["source"].get("machine", {}), "CUPTI", "driver", "recorder"),
         "captured_on": report["source"].get("captured_on"),
         "iterations_run": (report["source"].get("workload") or {}).get("iterations"),
         "window": report["window"],
@@ -196,10 +201,19 @@ def machine(program):
         "gpu_columns": query,
         "processor": processor[0] if processor else "",
         "processors": os.cpu_count(),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().split('-')[0]}",
         "python": platform.python_version(),
-        "doctor": json.loads(doctor) if doctor.startswith("{") else doctor,
+        "doctor": without_folders(json.loads(doctor)) if doctor.startswith("{") else doctor,
     }
+
+
+def without_folders(value):
+    """The same with every absolute path shortened to its last part: where this machine keeps things concerns nobody."""
+    if isinstance(value, dict):
+        return {name: without_folders(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [without_folders(member) for member in value]
+    return pathlib.PurePath(value).name if isinstance(value, str) and value.startswith("/") else value
 
 
 def record(program, out, seconds):
@@ -268,7 +282,9 @@ def write_rows(path, value, rows):
 if __name__ == "__main__":
     if len(sys.argv) in (4, 5) and sys.argv[1] == "record":
         record(sys.argv[2], pathlib.Path(sys.argv[3]), float(sys.argv[4]) if len(sys.argv) == 5 else 300.0)
-    elif len(sys.argv) == 4 and sys.argv[1] == "write":
-        write(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]))
+    elif len(sys.argv) in (4, 5) and sys.argv[1] == "write":
+        import host_device_sync_write
+
+        host_device_sync_write.write(Plan(), *map(pathlib.Path, [*sys.argv[2:], sys.argv[2]][:3]))
     else:
         sys.exit(__doc__)
