@@ -99,11 +99,15 @@ class Pair:
         return self.predicted - getattr(self, measured)
 
 
+def save(path, text):
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
 def filled(text):
     """The text with its paragraphs filled to 120 columns; tables, lists, code, pictures and headings stay."""
     def one(block):
         plain = not block.startswith(("|", "#", "!", "```", "- "))
-        return textwrap.fill(block, 120, break_long_words=False, break_on_hyphens=False) if plain else block.strip("\n")
+        return textwrap.fill(block.strip(), 120, break_long_words=False, break_on_hyphens=False) if plain else block.strip("\n")
 
     return "\n\n".join(one(block) for block in text.split("\n\n") if block.strip()) + "\n"
 
@@ -167,7 +171,7 @@ def waits(data, found, folder, link):
     short = dict(zip(["blocking copy", "pinned + stream sync", "pinned + event sync", "device sync", "stream sync"],
                      series.values()))
     top = 5 * (1 + int(max(y for points in short.values() for _, y in points) // 5))
-    (folder / "waits.svg").write_text(plot(
+    save(folder / "waits.svg", plot(
         "What one wait adds to an iteration of one kernel", Axis("kernel, µs", 1, 20_000, log=True),
         Axis("added per iteration, µs", 0, top), short, lines=short))
     usual = {kind: [cost[1] for (of, _, length), cost in found.items() if of == kind and length < 1_000]
@@ -208,9 +212,9 @@ def launches(data, folder, link):
         rows.append([kernels, micro(kernel), micro(wall), micro(wall - kernel),
                      micro(report["launches"]["call_p50_ns"]), micro(data.profiled(name) / kernels)])
         series.setdefault(f"{kernels} per iteration", []).append((kernel / 1000, (wall - kernel) / 1000))
-    (folder / "launches.svg").write_text(plot(
+    save(folder / "launches.svg", plot(
         "What one launch adds to its kernel, nothing waiting", Axis("kernel, µs", 1, 20_000, log=True),
-        Axis("wall per launch less kernel, µs", 0, 5), series, lines=series))
+        Axis("wall per launch less kernel, µs", 0, 1 + int(max(y for points in series.values() for _, y in points))), series, lines=series))
     short = [data.wall(readback(NO_WAIT, kernels, length)) / kernels for kernels, length in all_lengths(data) if length == 1]
     lengths = [data.kernel(readback(NO_WAIT, kernels, length)) for kernels, length in all_lengths(data) if length == 1]
     medium = [data.wall(readback(NO_WAIT, kernels, length)) / kernels - data.kernel(readback(NO_WAIT, kernels, length))
@@ -244,7 +248,7 @@ def matters(data, found, folder, link):
         usual = median(cost for _, cost, _, _ in found.values())
         rows.append([f"{100 * limit:.0f} %", f"{above:.0f}", f"{min(below):.0f}" if below else "none measured",
                      f"{usual / limit / 1000:.0f}"])
-    (folder / "share.svg").write_text(plot(
+    save(folder / "share.svg", plot(
         "Share of a wait, by the work between two waits",
         Axis("iteration without waits, µs", 1, 20_000, log=True), Axis("added by the wait, %", 0.1, 1_000, log=True),
         series, guides=[((1, 1), (20_000, 1), "1 %")]))
@@ -283,7 +287,7 @@ def recovery(data, plan, folder, link):
     names = [(place, f"{kernels} × {data.kernel(readback(NO_WAIT, kernels, length)) / 1000:.1f} µs")
              for place, (kernels, length) in enumerate(cells)]
     every = [y for points in series.values() for _, y in points]
-    (folder / "recovery.svg").write_text(plot(
+    save(folder / "recovery.svg", plot(
         "Part of the waits' cost recovered", Axis("kernels per iteration × kernel", -0.5, len(cells) - 0.5, ticks=names),
         Axis("recovered, %", 0, 20 * (1 + int(max(every) // 20))), series,
         guides=[((-0.5, 100), (len(cells) - 0.5, 100), "as without waits")]))
@@ -382,7 +386,7 @@ def replayed(data, plan, folder, link):
         workload = pair.slower.split("/")[0]
         series.setdefault(workload, []).append((100 * pair.recorded, 100 * pair.predicted, pair.name))
     low = 10 * (min(int(x // 10) for points in series.values() for x, _, _ in points))
-    (folder / "replay.svg").write_text(plot(
+    save(folder / "replay.svg", plot(
         "Gain predicted by the replay against gain measured", Axis("measured between the recordings, % of the span", low, 90),
         Axis("predicted, % of the span", low, 90), series,
         guides=[((low, low), (90, 90), "equal"), ((low, low + 8), (82, 90), ""), ((low + 8, low), (90, 82), "8 % off")]))
@@ -443,10 +447,11 @@ def inflated(data, folder, link):
                      f"{least[0]:.3f} ({least[1]})", f"{greatest[0]:.3f} ({greatest[1]})",
                      f"{median(one[2] for one in some):.3f}", f"{max(one[2] for one in some):.3f}"])
         series.setdefault(workload, []).extend((one[0], -place, f"{variant} {one[1]}") for one in some)
+    ratios = [x for points in series.values() for x, _, _ in points]
     names = [(-place, f"{workload} {variant}") for place, (workload, variant) in enumerate(by_variant)]
-    (folder / "inflation.svg").write_text(plot(
-        "Profiled wall over unprofiled wall", Axis("ratio", 0.7, 2.05), Axis("", 0.7 - len(names), 0.7, ticks=names), series,
-        guides=[((1, 0.7 - len(names)), (1, 0.7), "")], left=210))
+    save(folder / "inflation.svg", plot(
+        "Profiled wall over unprofiled wall", Axis("ratio", min(ratios) - 0.05, max(ratios) + 0.05),
+        Axis("", 0.7 - len(names), 0.7, ticks=names), series, guides=[((1, 0.7 - len(names)), (1, 0.7), "")], left=210, height=660))
     def group(name, wanted):
         some = [data.inflation(cell) for cell in data.cells if wanted(data.wall(cell))]
         return f"{name} the median ratio is {median(some):.3f} and the greatest {max(some):.3f} ({len(some)} cells)"
@@ -498,6 +503,24 @@ def surprises(data, found, pairs, said, worst_pair):
     return "## What surprised\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
 
 
+def short(data, found, said, pairs):
+    """The document in four sentences."""
+    usual = {kind: median(cost[1] for (of, _, length), cost in found.items() if of == kind and length < 1_000)
+             for kind in WAIT_NAMES}
+    reads = [usual[kind] / 1000 for kind in ("sync", "sync-pinned", "event")]
+    alone = [usual[kind] / 1000 for kind in ("device", "stream")]
+    points = [(base, cost / base) for (kind, _, _), (_, cost, _, base) in found.items() if kind in WAIT_NAMES]
+    reached = max(base for base, share in points if share >= 0.01)
+    below = min(base for base, _ in points if base > reached)
+    mean, p95, worst = spread_of([pair.against("recorded") for pair in said])
+    return f"""- Reading four bytes back and waiting for them costs {min(reads):.1f} to {max(reads):.1f} µs each time (medians by kind), by whichever calls; waiting without a
+  copy {min(alone):.1f} to {max(alone):.1f} µs. The length of the kernels below 1 ms and the number of launches hardly matter.
+- A wait costs less than 1 % once there is work of {reached / 1e6:.1f} to {below / 1e6:.1f} ms between two waits.
+- A graph, or one persistent kernel, recovers nearly all of it or more; deciding late recovers the least.
+- The replay misses what was recorded by {percent(mean)} of the span on average ({percent(p95)} at the 95th percentile, {percent(worst)} at
+  worst), and withholds {len(pairs) - len(said)} of {len(pairs)} answers; where it misses, and why, is listed below."""
+
+
 def write(plan, folder, document, plots):
     data = Data(folder)
     plots.mkdir(parents=True, exist_ok=True)
@@ -524,10 +547,19 @@ Measured on {kept['date'][:10]} on one {kept['device']} (driver {driver}, CUDA {
 [`walls.json`]({link}/walls.json), the walls as they were measured, and [`reports.json`]({link}/reports.json), what
 `bubble-report analyze` says of each recording.
 
+{short(data, found, said, pairs)}
+
+## How it was measured
+
 {len(data.cells)} cells, each a variant of a workload of `bubble-report list` with its options, {len(rounds[False])} rounds unprofiled
 ({sum(rounds[False])} of them whole, so {' or '.join(map(str, walls))} walls per cell) and {len(rounds[True])} profiled, in {kept['seconds']:.0f} s. Every repetition is a process of its own, and
 rounds go over all cells in turn. Medians are shown. The host is shared and noisy: differences of a microsecond between two rows mean
 nothing, and with so few repetitions the ranges shown are least and greatest, not confidence intervals.
+
+
+Cells are named by workload, variant and size: `k4-10us` has iterations (steps, in `timing`) of four kernels of about 10 µs, `-whole` one graph for the
+whole run, and `steps1000` kernels with an inner loop of that many steps.
+
 Within every workload and size {'all variants gave the same answer' if not differing else f'the answers differ for {differing}'}; {len(data.failed)} cells failed;
 {dropped} records were dropped; {len(unreliable)} of {len(data.reports)} recordings have idle time that the recorder could not account for{' (' + ', '.join(unreliable) + ')' if unreliable else ''}.
 
@@ -543,4 +575,4 @@ scripts/measure/host_device_sync.py write OUT OUT/host-device-sync.md
     sections = [waits(data, found, plots, link), launches(data, plots, link), matters(data, found, plots, link),
                 recovery(data, plan, plots, link), replay, inflated(data, plots, link),
                 surprises(data, found, pairs, said, worst_pair), all_pairs]
-    document.write_text(filled(head + "\n".join(sections)))
+    save(document, filled(head + "\n".join(sections)))

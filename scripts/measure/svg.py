@@ -39,17 +39,17 @@ def label(value):
     return f"{value:g}" if value < 10_000 else f"{value:.0f}"
 
 
-def plot(title, across, up, series, lines=(), guides=(), left=LEFT):
+def plot(title, across, up, series, lines=(), guides=(), left=LEFT, height=HEIGHT):
     """SVG text. `series` maps a name to (x, y) or (x, y, text) points; those named in `lines` are joined. `guides` are
-    straight lines ((x, y), (x, y), name). An axis with a list of names instead of a range is spelt by the caller."""
-    wide, high = WIDTH - left - RIGHT, HEIGHT - TOP - BOTTOM
+    straight lines ((x, y), (x, y), name)."""
+    wide, high = WIDTH - left - RIGHT, height - TOP - BOTTOM
 
     def place(x, y):
         return left + wide * across.part(x), TOP + high * (1 - up.part(y))
 
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
         f'<text x="{left}" y="22" font-size="15">{escape(title)}</text>',
     ]
     for tick in across.ticks:
@@ -62,7 +62,7 @@ def plot(title, across, up, series, lines=(), guides=(), left=LEFT):
         x, y = place(across.low, value)
         out.append(f'<path d="M{x:.1f} {y:.1f}H{left + wide}" stroke="#dddddd"/>')
         out.append(f'<text x="{x - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{escape(text)}</text>')
-    out.append(f'<text x="{left + wide / 2:.1f}" y="{HEIGHT - 14}" text-anchor="middle">{escape(across.name)}</text>')
+    out.append(f'<text x="{left + wide / 2:.1f}" y="{height - 14}" text-anchor="middle">{escape(across.name)}</text>')
     middle = TOP + high / 2
     out.append(f'<text x="16" y="{middle:.1f}" text-anchor="middle" transform="rotate(-90 16 {middle:.1f})">{escape(up.name)}</text>')
     for start, end, name in guides:
