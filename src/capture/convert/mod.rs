@@ -1,6 +1,6 @@
 //! Makes a trace out of spools.
 //!
-//! Each spool is one process. It is read twice: a first look ([`survey`]) finds what holds for the whole spool (record
+//! Each spool is one process. It is read twice: a first look (`survey`) finds what holds for the whole spool (record
 //! sizes, devices, names of callbacks, clock readings, losses), then its records are converted one buffer at a time.
 //! A spool that was cut or damaged gives everything before that place, and the trace says so.
 
