@@ -161,7 +161,7 @@ impl App {
         }
         self.documents_changed();
         if self.docs.len() == 1 {
-            self.timeline.view = self.everything();
+            self.timeline.view = Viewport::of(self.docs[0].focus(), 0.02);
         }
     }
 

@@ -88,6 +88,18 @@ impl Document {
         self.shifted(Interval::new(Ns::ZERO, self.trace.end))
     }
 
+    /// What to show first, on the common time scale: a workload's measured part, else all unless the devices worked in
+    /// less than half of it.
+    pub fn focus(&self) -> Interval {
+        if let Some(measured) = self.trace.meta.workload.as_ref().and_then(|run| run.measured) {
+            return self.shifted(measured);
+        }
+        let (first, last) = (self.trace.ops.start.iter().min(), self.trace.ops.end.iter().max());
+        let (Some(&first), Some(&last)) = (first, last) else { return self.interval() };
+        let ops = Interval::new(first, last);
+        if ops.len().0 < self.trace.end.0 / 2 { self.shifted(ops) } else { self.interval() }
+    }
+
     /// An interval of the trace on the common time scale.
     pub fn shifted(&self, interval: Interval) -> Interval {
         let shift = |ns: Ns| Ns(ns.0.saturating_add(self.offset));

@@ -14,6 +14,11 @@ fn read(path: &Path) -> anyhow::Result<Trace> {
     Ok(bubblescope::open::open(path)?)
 }
 
+/// What is analysed of a trace, as by `bubble-report`: of a workload's run the measured part, else everything.
+pub fn options(trace: &Trace) -> Options {
+    Options { window: trace.meta.workload.as_ref().and_then(|run| run.measured), ..Options::default() }
+}
+
 /// What a loading thread has to tell, in this order unless it fails.
 #[derive(Debug)]
 pub enum Loaded {
@@ -66,7 +71,7 @@ impl Loading {
                 Ok(trace) => {
                     let trace = Arc::new(trace);
                     if tell(Loaded::Document(Box::new(Document::new(&file, Arc::clone(&trace))))) {
-                        tell(Loaded::Analysis(Arc::new(analyze(&trace, &Options::default()))));
+                        tell(Loaded::Analysis(Arc::new(analyze(&trace, &options(&trace)))));
                     }
                 }
             }

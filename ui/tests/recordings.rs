@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use bubblescope::analysis::{Options, analyze};
+use bubblescope::analysis::analyze;
 use bubblescope_ui::App;
 use bubblescope_ui::document::Item;
+use bubblescope_ui::load::options;
 use bubblescope_ui::panels::Tab;
 use eframe::egui::Key;
 use egui_kittest::Harness;
@@ -37,10 +38,14 @@ fn window(variants: &[&str]) -> Harness<'static, App> {
 fn the_longest_bubble_is_found_by_key_and_by_table_with_its_cause() {
     let mut harness = window(&["sync"]);
     let trace = bubblescope::open::open(&recording("sync")).unwrap();
-    let analysis = analyze(&trace, &Options::default());
+    let analysis = analyze(&trace, &options(&trace));
     let bubbles = || analysis.devices.iter().flat_map(|device| &device.bubbles);
     let longest = bubbles().map(|bubble| bubble.interval.len()).max().unwrap();
 
+    let measured = trace.meta.workload.as_ref().and_then(|run| run.measured).unwrap();
+    let view = harness.state().timeline.view;
+    assert!(view.start() <= measured.start.0 && measured.end.0 <= view.end(), "the measured part is shown first");
+    assert!(view.span() < 2 * measured.len().0);
     harness.key_press(Key::B);
     harness.run_steps(3);
     let by_key = harness.state().timeline.selected.unwrap();

@@ -21,8 +21,15 @@ pub fn overview_ui(ui: &mut Ui, doc: &Document, named: bool) {
     if named {
         ui.heading(&doc.name);
     }
+    let palette = Palette::of(ui.visuals());
     match &doc.analysis {
-        Some(analysis) => figures_ui(ui, doc, analysis),
+        Some(analysis) => {
+            figures_ui(ui, doc, analysis);
+            if analysis.window.len() < doc.trace.end {
+                let part = "These figures are of the workload's measured part: set-up and warm-up are left out.";
+                ui.colored_label(palette.weak_text, part);
+            }
+        }
         None => {
             ui.label("The analysis is not through yet.");
         }
