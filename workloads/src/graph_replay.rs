@@ -2,10 +2,10 @@
 //!
 //! The kernels are in `kernels/graph_replay.cu`.
 
-use crate::arithmetic::{first_difference, repeated, start, stir};
+use crate::arithmetic::{repeated, start, stir};
 use crate::catalogue::{OptionInfo, VariantInfo, WorkloadInfo};
 use crate::gpu::{DeviceBuffer, DevicePtr, Event, Gpu, Graph, GraphExec, Grid, Kernel, Module, Place, Stream};
-use crate::outcome::hash_floats;
+use crate::outcome::checked_answer;
 use crate::{CudaError, Outcome, RunSpec, WorkloadError};
 
 const PTX: &str = include_str!("../kernels/graph_replay.ptx");
@@ -240,18 +240,15 @@ fn run(spec: &RunSpec) -> Result<Outcome, WorkloadError> {
     work.reset()?;
     let measured = gpu.measure(|| Ok(shape.run(&work, iterations)?))?;
 
-    let mut c = vec![0.0; work.size as usize];
-    work.c.read(&mut c)?;
-    match first_difference(&c, &reference(iterations, work.branch_kernels, work.steps)) {
-        Some(difference) => Err(WorkloadError::WrongAnswer(difference)),
-        None => Ok(Outcome::new(&gpu, iterations.into(), warmup.into(), measured, hash_floats(&c))),
-    }
+    let answer = checked_answer(&work.c, work.size, &reference(iterations, work.branch_kernels, work.steps))?;
+    Ok(Outcome::new(&gpu, iterations.into(), warmup.into(), measured, answer))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::gpu::{Arguments, parameters};
+    use crate::outcome::hash_floats;
 
     #[test]
     fn the_kernels_take_what_they_are_given() {

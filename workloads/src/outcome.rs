@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::gpu::{Gpu, Measured};
+use crate::WorkloadError;
+use crate::arithmetic::first_difference;
+use crate::gpu::{DeviceBuffer, Gpu, Measured};
 
 /// What one run of a workload did and how long it took.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +44,23 @@ impl Outcome {
 /// An answer that is the bits of some numbers.
 pub(crate) fn hash_floats(numbers: &[f32]) -> String {
     format!("{:016x}", hash_words(numbers.iter().map(|number| number.to_bits())))
+}
+
+/// The answer of a workload whose `size` numbers must be the expected ones, again and again.
+///
+/// # Errors
+/// When they cannot be read, or one is not what is expected.
+pub(crate) fn checked_answer(
+    numbers: &DeviceBuffer<'_, f32>,
+    size: u32,
+    expected: &[f32],
+) -> Result<String, WorkloadError> {
+    let mut found = vec![0.0; size as usize];
+    numbers.read(&mut found)?;
+    match first_difference(&found, expected) {
+        Some(difference) => Err(WorkloadError::WrongAnswer(difference)),
+        None => Ok(hash_floats(&found)),
+    }
 }
 
 /// FNV-1a, 64 bit, over the little-endian bytes of some words.

@@ -5,10 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::arithmetic::{first_difference, repeated, start, stir};
+use crate::arithmetic::{repeated, start, stir};
 use crate::catalogue::{OptionInfo, VariantInfo, WorkloadInfo};
 use crate::gpu::{DeviceBuffer, Event, Gpu, Graph, GraphExec, HostBuffer, Module, Stream};
-use crate::outcome::hash_floats;
+use crate::outcome::checked_answer;
 use crate::stir_all::{self, StirAll, THREADS};
 use crate::{CudaError, Outcome, RunSpec, WorkloadError};
 
@@ -302,12 +302,8 @@ fn run(spec: &RunSpec) -> Result<Outcome, WorkloadError> {
     work.reset()?;
     let measured = gpu.measure(|| Ok(plant.run(&work, iterations)?))?;
 
-    let mut found = vec![0.0; size as usize];
-    work.numbers.read(&mut found)?;
-    match first_difference(&found, &reference(iterations, steps)) {
-        Some(difference) => Err(WorkloadError::WrongAnswer(difference)),
-        None => Ok(Outcome::new(&gpu, iterations.into(), warmup.into(), measured, hash_floats(&found))),
-    }
+    let answer = checked_answer(&work.numbers, size, &reference(iterations, steps))?;
+    Ok(Outcome::new(&gpu, iterations.into(), warmup.into(), measured, answer))
 }
 
 /// One period of the numbers at the end, on the host.
@@ -318,6 +314,7 @@ fn reference(iterations: u32, steps: u32) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arithmetic::first_difference;
 
     #[test]
     fn every_variant_of_the_catalogue_is_one() {

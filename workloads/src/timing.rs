@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use crate::arithmetic::{first_difference, repeated, start, stir};
+use crate::arithmetic::{repeated, start, stir};
 use crate::catalogue::{OptionInfo, VariantInfo, WorkloadInfo};
 use crate::gpu::{DeviceBuffer, Event, Gpu, Module, Stream};
-use crate::outcome::hash_floats;
+use crate::outcome::checked_answer;
 use crate::stir_all::{self, StirAll, THREADS};
 use crate::{CudaError, Outcome, RunSpec, WorkloadError};
 
@@ -136,12 +136,8 @@ fn run(spec: &RunSpec) -> Result<Outcome, WorkloadError> {
     })?;
 
     check_times(&times, measured.wall_ns)?;
-    let mut found = vec![0.0; size as usize];
-    work.numbers.read(&mut found)?;
-    match first_difference(&found, &reference(iterations, kernels, steps)) {
-        Some(difference) => Err(WorkloadError::WrongAnswer(difference)),
-        None => Ok(Outcome::new(&gpu, iterations.into(), warmup.into(), measured, hash_floats(&found))),
-    }
+    let answer = checked_answer(&work.numbers, size, &reference(iterations, kernels, steps))?;
+    Ok(Outcome::new(&gpu, iterations.into(), warmup.into(), measured, answer))
 }
 
 /// Steps follow one another, so they cannot have taken longer than all of them together. The device's clock may
@@ -168,6 +164,7 @@ fn reference(iterations: u32, kernels: u32, steps: u32) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arithmetic::first_difference;
 
     #[test]
     fn every_variant_of_the_catalogue_is_one() {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::Context as _;
+use bubblescope::atomic::write_atomically;
 use bubblescope::open::open;
 use bubblescope::trace::file;
 use cupti::spool::{Paths, compact as compact_spool};
@@ -30,7 +31,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Outcome {
 /// Compresses a spool and leaves out the paths of the machine it was made on, as for giving it away.
 fn compact(input: &Path, output: &Path) -> anyhow::Result<()> {
     let from = File::open(input).with_context(|| format!("cannot read {}", input.display()))?;
-    let mut small = Vec::new();
-    compact_spool(from, &mut small, Paths::Leave).with_context(|| format!("cannot compact {}", input.display()))?;
-    std::fs::write(output, small).with_context(|| format!("cannot write {}", output.display()))
+    let compacted = write_atomically(output, |out| compact_spool(from, out, Paths::Leave).map_err(anyhow::Error::from));
+    compacted.with_context(|| format!("cannot compact {} to {}", input.display(), output.display()))?;
+    Ok(())
 }

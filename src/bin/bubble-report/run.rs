@@ -1,9 +1,12 @@
 //! `run`: a bundled workload, recorded here and now.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, ensure};
+use bubblescope::atomic::write_atomically;
 use bubblescope::capture::campaign::{self, Campaign, Plan};
 use bubblescope::capture::child::RepetitionError;
 use bubblescope::open::open;
@@ -56,7 +59,9 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
 fn keep(spool: &Path, trace: &Trace, path: &Path) -> anyhow::Result<()> {
     match Kind::of(path)? {
         Kind::Spool => {
-            std::fs::copy(spool, path).with_context(|| format!("cannot write {}", path.display()))?;
+            let mut from = File::open(spool).with_context(|| format!("cannot read {}", spool.display()))?;
+            write_atomically(path, |out| io::copy(&mut from, out))
+                .with_context(|| format!("cannot write {}", path.display()))?;
         }
         Kind::TraceFile => {
             file::write_path(trace, path).with_context(|| format!("cannot write {}", path.display()))?;
