@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
+use bubblescope::analysis;
 use bubblescope::open::open;
-use bubblescope::trace::{ApiKind, Interval, Ns, OpKind, Trace};
+use bubblescope::trace::{ApiKind, CallIdx, Interval, Ns, OpKind, Trace};
 use serde_json::Value;
 
 const KERNELS: [usize; 3] = [1, 4, 12];
@@ -158,6 +159,30 @@ fn every_launch_of_every_recording_has_its_work() {
                 submitted += ops;
             }
             assert!(submitted >= kernels * 200, "{variant} {kernels}: {submitted}");
+        }
+    }
+}
+
+#[test]
+fn each_read_back_drains_the_device_once() {
+    for kernels in KERNELS {
+        let trace = open(&fixture(kernels, "sync")).unwrap();
+        let window = measured(&trace);
+        let options = analysis::Options { window: Some(window), ..analysis::Options::default() };
+        let found = analysis::analyze(&trace, &options);
+        let read_back = |call: CallIdx| trace.call_name(call) == "cuMemcpyDtoH";
+        let mut drained: BTreeMap<CallIdx, Vec<Interval>> = BTreeMap::new();
+        for bubble in &found.devices[0].bubbles {
+            if let Some(drain) = bubble.drained_by.filter(|drain| read_back(drain.call)) {
+                drained.entry(drain.call).or_default().push(bubble.interval);
+            }
+        }
+        // Nothing follows the last of the 200 but the synchronisation that ends the measured part.
+        assert_eq!(drained.len(), 199, "{kernels}");
+        for (call, bubbles) in drained {
+            let copy = trace.call_ops(call)[0];
+            assert_eq!(bubbles.len(), 1, "{kernels}");
+            assert_eq!(bubbles[0].start, trace.ops.interval(copy).end, "the device runs dry at the end of its copy");
         }
     }
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What waiting for the GPU costs: measured with `bubble-report` on a GPU, then written up anywhere.
 
-    host_device_sync.py record BUBBLE_REPORT OUT [SECONDS]
+    host_device_sync.py record BUBBLE_REPORT OUT [SECONDS [RECORDINGS]]
     host_device_sync.py write OUT DOCUMENT [PLOTS]
 
 `record` runs every cell of the plan below in a process of its own, in rounds over the whole plan, unprofiled and
 profiled, until five rounds are done or SECONDS (300) have passed, and keeps in the folder OUT two files: `walls.json`, every
-wall as it was measured, and `reports.json`, what `bubble-report analyze` says of each recording. `write` makes the
+wall as it was measured, and `reports.json`, what `bubble-report analyze` says of each recording. The recordings themselves are kept, compact, in the folder
+RECORDINGS if one is given. `write` makes the
 document, and its plots in the folder PLOTS (OUT), out of those two files and nothing else.
 """
 
@@ -216,9 +217,16 @@ def without_folders(value):
     return pathlib.PurePath(value).name if isinstance(value, str) and value.startswith("/") else value
 
 
-def record(program, out, seconds):
+def keep(program, spool, folder, name):
+    """A compact copy of a recording, named after its cell."""
+    kept = folder / f"{name.replace('/', '_')}-{spool.stem.rsplit('-', 1)[1]}.bubcap"
+    subprocess.run([program, "convert", str(spool), "-o", str(kept)], check=True, capture_output=True)
+
+
+def record(program, out, seconds, recordings=None):
     program = str(pathlib.Path(program).resolve())
-    out.mkdir(parents=True, exist_ok=True)
+    for folder in filter(None, [out, recordings]):
+        folder.mkdir(parents=True, exist_ok=True)
     plan, began = Plan(), time.monotonic()
     kept = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -263,6 +271,8 @@ def record(program, out, seconds):
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             for (name, _), report in zip(jobs, pool.map(lambda job: analyse(program, job[1], plan.changes(job[0])), jobs)):
                 reports.setdefault(name, []).append(report)
+            if recordings:
+                list(pool.map(lambda job: keep(program, job[1], recordings, job[0]), jobs))
         write_rows(out / "reports.json", {"reports": reports}, "reports")
     failed = sum("failed" in report for some in reports.values() for report in some)
     print(f"{len(kept['cells'])} cells, {len(plan.pairs)} pairs, {len(jobs)} recordings, {failed} of them unreadable, "
@@ -280,8 +290,9 @@ def write_rows(path, value, rows):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) in (4, 5) and sys.argv[1] == "record":
-        record(sys.argv[2], pathlib.Path(sys.argv[3]), float(sys.argv[4]) if len(sys.argv) == 5 else 300.0)
+    if len(sys.argv) in (4, 5, 6) and sys.argv[1] == "record":
+        program, out, seconds, recordings = [*sys.argv[2:], *[None] * 2][:4]
+        record(program, pathlib.Path(out), float(seconds or 300), recordings and pathlib.Path(recordings))
     elif len(sys.argv) in (4, 5) and sys.argv[1] == "write":
         import host_device_sync_write
 

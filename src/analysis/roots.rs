@@ -42,7 +42,8 @@ const FILLERS: [SegmentKind; 5] = [
 
 impl Judge<'_> {
     /// The blocking or allocating call that was open when the device ran dry, and began before the launch that came
-    /// late: a later one cannot have kept it.
+    /// late: a later one cannot have kept it. Nor can that launch itself, which ends the bubble: a blocking copy drains
+    /// the device at its end and not between the last kernel and its own op.
     pub(super) fn drain(&self, gap: &Gap, launch: CallIdx) -> Option<Drain> {
         let trace = self.explainer.trace;
         let thread = trace.calls.thread[launch.index()];
@@ -52,7 +53,7 @@ impl Judge<'_> {
         };
         let dry = gap.interval.start;
         let launched = trace.calls.start[launch.index()];
-        let earlier = |call: &CallIdx| trace.calls.start[call.index()] <= launched;
+        let earlier = |call: &CallIdx| *call != launch && trace.calls.start[call.index()] <= launched;
         let own = self.drainers.open(trace, thread, dry).filter(earlier);
         if let Some(call) = own.or(gap.own_copy.filter(earlier)) {
             return drain(call, Confidence::Certain);
@@ -60,6 +61,15 @@ impl Judge<'_> {
         let process = trace.call_process(launch);
         let call = self.drainers.open_elsewhere(trace, process, thread, Interval::new(dry, launched))?;
         drain(call, Confidence::Likely)
+    }
+
+    /// The launch itself if it was open when the device ran dry and blocks: it kept the device waiting for its own op.
+    fn itself(&self, gap: &Gap, launch: CallIdx) -> Option<Drain> {
+        let cause = self.classes.drain(launch)?;
+        let calls = &self.explainer.trace.calls;
+        let dry = gap.interval.start;
+        let open = calls.start[launch.index()] <= dry && dry <= calls.end[launch.index()];
+        open.then_some(Drain { call: launch, cause, confidence: Confidence::Certain })
     }
 
     /// The reason that best explains a bubble: the first rule that fits.
@@ -109,7 +119,8 @@ impl Judge<'_> {
         if share(SegmentKind::Stalled).is_some_and(|share| fills_half(share.total)) {
             return (Cause::Stalled, likely, Rule::LatencyTooLong, Some(launch));
         }
-        if let Some(drain) = drained_by.filter(|drain| fills_half(calls.interval(drain.call).len())) {
+        let drain = drained_by.or_else(|| self.itself(gap, launch));
+        if let Some(drain) = drain.filter(|drain| fills_half(calls.interval(drain.call).len())) {
             return (drain.cause, drain.confidence, Rule::DrainFillsHalf, Some(drain.call));
         }
         let shares = FILLERS.iter().rev().filter_map(|&kind| {

@@ -502,7 +502,7 @@ impl Oracle<'_> {
         };
         let certain = |call: CallIdx| (call, self.drain_kind(call).unwrap(), Confidence::Certain);
         let launched = self.call(launch).0;
-        let earlier = |call: CallIdx| self.call(call).0 <= launched;
+        let earlier = |call: CallIdx| call != launch && self.call(call).0 <= launched;
         if let Some(call) = open(thread)
             && earlier(call)
         {
@@ -546,7 +546,9 @@ impl Oracle<'_> {
         if total(SegmentKind::Stalled) > 0 && half(total(SegmentKind::Stalled)) {
             return (Cause::Stalled, likely, Rule::LatencyTooLong, Some(launch));
         }
-        if let Some((call, cause, confidence)) = drained_by
+        let straddles = self.call(launch).0 <= b0 && b0 <= self.call(launch).1;
+        let itself = self.drain_kind(launch).filter(|_| straddles).map(|cause| (launch, cause, Confidence::Certain));
+        if let Some((call, cause, confidence)) = drained_by.or(itself)
             && half(self.call(call).1 - self.call(call).0)
         {
             return (cause, confidence, Rule::DrainFillsHalf, Some(call));
