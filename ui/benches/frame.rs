@@ -94,7 +94,7 @@ fn measure(events: u64) {
     let prepared = start.elapsed();
     let ctx = egui::Context::default();
     let mut timeline = Timeline::default();
-    let (mut build, mut both, mut lanes, mut quads) = (Vec::new(), Vec::new(), 0, 0);
+    let (mut build, mut both, mut lanes, mut columns) = (Vec::new(), Vec::new(), 0, 0);
     for (frame, view) in script(&docs[0]).into_iter().enumerate() {
         let input = egui::RawInput {
             screen_rect: Some(egui::Rect::from_min_size(egui::Pos2::ZERO, SIZE)),
@@ -103,11 +103,12 @@ fn measure(events: u64) {
         };
         timeline.view = view;
         let start = Instant::now();
-        let output = ctx.run_ui(input, |ui| {
+        let mut output = ctx.run_ui(input, |ui| {
             let actions = timeline.show(ui, &docs);
             assert!(actions.iter().all(|action| !matches!(action, Action::View(_))));
         });
         let built = start.elapsed();
+        output.textures_delta.clear();
         let triangles = ctx.tessellate(output.shapes, output.pixels_per_point);
         // The first frame also makes the font's texture, once for the whole run of a program.
         if frame > 0 {
@@ -115,13 +116,13 @@ fn measure(events: u64) {
             build.push(built);
         }
         lanes = timeline.drawn.lanes;
-        quads = quads.max(timeline.drawn.quads);
+        columns = columns.max(timeline.drawn.columns);
         drop(triangles);
     }
     let bytes = docs[0].scene.memory() as f64 / events as f64;
     println!(
         "{events:>10} events, {lanes} of {LANES} lanes shown: rows ready in {prepared:.0?}, {bytes:.1} bytes an event; \
-         {} frames, at most {quads} quads: building p50 {:.2?} p99 {:.2?} max {:.2?}, with triangles p50 {:.2?} p99 {:.2?}",
+         {} frames, at most {columns} columns: building p50 {:.2?} p99 {:.2?} max {:.2?}, with triangles p50 {:.2?} p99 {:.2?}",
         both.len(),
         percentile(&mut build, 50),
         percentile(&mut build, 99),

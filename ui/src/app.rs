@@ -150,7 +150,6 @@ impl App {
 
     fn documents_changed(&mut self) {
         self.version += 1;
-        self.timeline.documents_changed();
     }
 
     fn add(&mut self, document: Document) {
@@ -240,7 +239,6 @@ impl App {
             let start = starts.as_ref().and_then(|starts| starts.get(at)).map_or(0, |start| start.0);
             doc.offset = first.saturating_sub(start);
         }
-        self.timeline.documents_changed();
         self.go(self.everything());
     }
 

@@ -1,18 +1,18 @@
 //! Draws the lanes of a timeline and finds what lies under a point.
 
-use bubblescope::trace::{Interval, OpKind};
+use bubblescope::trace::Interval;
 use eframe::egui::epaint::PathStroke;
 use eframe::egui::{Align2, Color32, Painter, Pos2, Rangef, Rect, Shape, Stroke, StrokeKind, Vec2};
 
-use crate::cells::{CellCache, LaneKey};
 use crate::describe;
 use crate::document::{Document, Item, Pick};
-use crate::lod::Lane;
 use crate::paint::{Columns, Look, Quads};
 use crate::rows::{LANE_HEIGHT, Line, Place, ROW_GAP, Row, RowKind};
+use crate::strips::Strips;
 use crate::text::Widths;
 use crate::theme::{Palette, blend, text_on};
 use crate::timeline::Drawn;
+use crate::tint::Tints;
 use crate::view::Viewport;
 
 /// A box narrower than this has no name.
@@ -39,45 +39,42 @@ pub struct Canvas<'a> {
     pub widths: &'a Widths,
 }
 
-/// The colour of a lane's interval.
-pub fn color(doc: &Document, palette: &Palette, kind: RowKind, lane: &Lane, at: u32) -> Color32 {
-    let trace = &doc.trace;
-    match kind.item(lane.item(at as usize)) {
-        Item::Op(op) => palette.op(trace.ops.kind[op.index()], trace.ops.name[op.index()].index(), trace.op_detail(op)),
-        Item::Replay(..) => palette.replay(),
-        Item::Call(call) => palette.call(trace.calls.kind[call.index()]),
-        Item::Range(range) => {
-            let range = &trace.ranges[range.index()];
-            palette.range(range.kind, range.name.index())
-        }
-        Item::Bubble(at) => doc.bubble(at).map_or(palette.weak_text, |(_, bubble)| palette.cause(bubble.root.cause)),
-    }
+/// What painting keeps from frame to frame to save allocations.
+#[derive(Debug, Default)]
+pub struct Brushes {
+    columns: Columns,
+    strips: Strips,
 }
 
-/// Paints the lines that are on screen.
+/// Paints the lines that are on screen; `as_shapes` without a texture, for pictures that are made of shapes alone.
 pub fn paint(
     painter: &Painter,
     canvas: &Canvas<'_>,
     shown: &[Line],
     step: i64,
-    cells: &mut CellCache,
-    columns: &mut Columns,
+    brushes: &mut Brushes,
+    as_shapes: bool,
 ) -> Drawn {
     let mut drawn = Drawn::default();
-    let mut quads = Quads::default();
+    let (mut below, mut above) = (Quads::default(), Quads::default());
     let mut names: Vec<(Pos2, String, Color32)> = Vec::new();
     let palette = canvas.palette;
+    let tints = Tints::of(palette);
+    let Brushes { columns, strips } = brushes;
     for line in shown {
         let rect = Rect::from_x_y_ranges(canvas.area.x_range(), canvas.y_of(line));
         match line.place {
-            Place::Trace { .. } | Place::Section { .. } => quads.add(rect, palette.section),
-            Place::Row { row, .. } if row % 2 == 1 => quads.add(rect, palette.canvas_alternate),
+            Place::Trace { .. } | Place::Section { .. } => below.add(rect, palette.section),
+            Place::Row { row, .. } if row % 2 == 1 => below.add(rect, palette.canvas_alternate),
             Place::Row { .. } => {}
         }
     }
-    canvas.grid(&mut quads, step);
+    canvas.grid(&mut below, step);
     let pixel = 1.0 / painter.pixels_per_point();
+    let left = canvas.area.left();
     let width = (canvas.area.width() / pixel).round() as usize;
+    let side = painter.ctx().input(|input| input.max_texture_side);
+    strips.begin(width, side);
     for line in shown {
         let Place::Row { doc, section, row, lane_height } = line.place else { continue };
         let (document, found) = (&canvas.docs[doc], &canvas.docs[doc].scene.sections[section].rows[row]);
@@ -88,26 +85,26 @@ pub fn paint(
                 continue;
             }
             drawn.lanes += 1;
-            let key = LaneKey { doc, section, row, lane: at };
-            columns.fill(lane, view, width, |lane, level| cells.get(key, lane, level, view));
-            let look = match found.kind {
-                RowKind::Bubbles { .. } => Look::Bars,
-                _ => Look::Mixed { background: palette.canvas },
-            };
-            let color_of = |at: u32| color(document, palette, found.kind, lane, at);
-            columns.paint(&mut quads, canvas.area.left(), pixel, y, look, color_of);
+            columns.fill(lane, view, width);
+            drawn.columns += columns.filled();
+            match found.kind {
+                RowKind::Bubbles { .. } => above.add_runs(columns.runs(Look::Bars, &tints), left, pixel, y),
+                _ if as_shapes => above.add_runs(columns.runs(Look::Faint, &tints), left, pixel, y),
+                _ => strips.add(columns, &tints, left, pixel, y),
+            }
             for found_box in columns.boxes() {
-                let from = (canvas.area.left() + found_box.from * pixel).max(canvas.area.left());
-                let to = (canvas.area.left() + found_box.to * pixel).min(canvas.area.right());
-                let fill = color_of(found_box.at);
-                let item = found.kind.item(lane.item(found_box.at as usize));
-                if striped(document, item) && to - from > 6.0 {
+                let from = (left + found_box.from * pixel).max(left);
+                let to = (left + found_box.to * pixel).min(canvas.area.right());
+                let tint = lane.tint(found_box.at as usize);
+                let fill = tints.get(tint);
+                if tint.striped() && to - from > 6.0 {
                     let inside = Rect::from_x_y_ranges(from..=to, y);
-                    quads.add_stripes(inside, 8.0, blend(fill, Color32::BLACK, 0.25));
+                    above.add_stripes(inside, 8.0, blend(fill, Color32::BLACK, 0.25));
                 }
                 if to - from < LEAST_NAME || y.span() < 12.0 || names.len() >= MOST_NAMES {
                     continue;
                 }
+                let item = found.kind.item(lane.item(found_box.at as usize));
                 if let Some(text) = canvas.widths.fit(&describe::label(document, item), to - from - 8.0) {
                     let text = text.into_owned();
                     names.push((Pos2::new(from + 4.0, y.center()), text, text_on(fill)));
@@ -115,18 +112,14 @@ pub fn paint(
             }
         }
     }
-    drawn.quads = quads.len();
     drawn.labels = names.len();
-    painter.add(quads.into_mesh());
+    painter.add(below.into_mesh());
+    painter.add(strips.finish(painter.ctx(), side));
+    painter.add(above.into_mesh());
     for (at, text, color) in names {
         painter.text(at, Align2::LEFT_CENTER, text, canvas.widths.font().clone(), color);
     }
     drawn
-}
-
-/// Copies and memsets are striped, so that they can be told from kernels without their colour.
-fn striped(doc: &Document, item: Item) -> bool {
-    matches!(item, Item::Op(op) if matches!(doc.trace.ops.kind[op.index()], OpKind::Copy | OpKind::Memset))
 }
 
 /// Where the lane of a thing stands, measured from the top of the first line.

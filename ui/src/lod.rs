@@ -1,8 +1,9 @@
 //! Level of detail: exact figures for any part of a lane, however many intervals it has.
 //!
-//! A [`Lane`] is a row of intervals that do not overlap. Prefix sums over blocks of intervals give the busy time of
-//! any span, and a tree over the blocks the longest interval, both in logarithmic time. So a screen column that stands
-//! for a million intervals still shows the exact share of time that they fill, and no gap disappears.
+//! A [`Lane`] is a row of intervals that do not overlap. [`Tiles`](crate::tiles::Tiles) hold the share of time that they
+//! fill for cells of every size, so a screen column that stands for a million intervals shows the exact share and no gap
+//! disappears. Prefix sums over blocks of intervals give the busy time of any span, and a tree over the blocks the
+//! longest interval, both in logarithmic time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,46 +11,75 @@ use std::ops::Range;
 
 use bubblescope::trace::Interval;
 
+use crate::tiles::{Part, Tiles};
+use crate::tint::Tint;
+
 /// Intervals per block of the index: the index then takes 0.5 bytes an interval, and scanning a block costs less than
 /// a cache miss.
 const BLOCK: usize = 32;
 
+/// An interval to be put into a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// When.
+    pub interval: Interval,
+    /// The item of a table that it stands for.
+    pub item: u32,
+    /// Its colour.
+    pub tint: Tint,
+}
+
 /// Intervals that follow each other without overlap, each standing for one item of a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Lane {
     start: Vec<i64>,
     end: Vec<i64>,
-    item: Vec<u32>,
+    items: Items,
+    tint: Vec<u8>,
     /// Busy nanoseconds before each block.
     busy: Vec<i64>,
     /// A segment tree over blocks, leaves in the second half: position of the longest interval below a node.
     longest: Vec<u32>,
+    tiles: Tiles,
 }
 
-/// What one cell of time, or a run of cells that one interval fills, shows.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cell {
-    /// The first cell, counted from [`Cells::first`].
-    pub at: u32,
-    /// How many cells look like this.
-    pub len: u32,
-    /// The share of the time that intervals fill, exact before rounding to `f32`.
-    pub share: f32,
-    /// Intervals that touch the cell.
-    pub count: u32,
-    /// Position in the lane of the longest of them.
-    pub longest: u32,
+/// The items of a lane's intervals. Most lanes have all ops of a stream, one after the other.
+#[derive(Clone, Debug, Default)]
+enum Items {
+    /// None yet.
+    #[default]
+    None,
+    /// From this one on, without a gap.
+    Run(u32),
+    /// Any.
+    List(Vec<u32>),
 }
 
-/// The cells of a part of a lane that are not empty, in order of time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cells {
-    /// Size of a cell.
-    pub level: Level,
-    /// Number of the cell that positions are counted from: it starts at `first << level`.
-    pub first: i64,
-    /// The cells.
-    pub cells: Vec<Cell>,
+impl Items {
+    fn get(&self, at: usize) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Run(first) => first + at as u32,
+            Self::List(items) => items[at],
+        }
+    }
+
+    /// Adds the item of position `at`, the next one.
+    fn push(&mut self, at: usize, item: u32) {
+        match self {
+            Self::None => *self = Self::Run(item),
+            Self::Run(first) if first.checked_add(at as u32) == Some(item) => {}
+            Self::Run(first) => *self = Self::List((*first..).take(at).chain([item]).collect()),
+            Self::List(items) => items.push(item),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        match self {
+            Self::None | Self::Run(_) => 0,
+            Self::List(items) => items.capacity() * 4,
+        }
+    }
 }
 
 /// A size of cells: a power of two of nanoseconds, so that panning does not move their edges.
@@ -64,14 +94,19 @@ impl Level {
         Self(ns.ilog2() as u8)
     }
 
+    /// Cells of `1 << exponent` nanoseconds.
+    pub const fn new(exponent: u8) -> Self {
+        Self(exponent)
+    }
+
+    /// The exponent.
+    pub const fn exponent(self) -> u8 {
+        self.0
+    }
+
     /// Nanoseconds of a cell.
     pub fn ns(self) -> i64 {
         1 << self.0
-    }
-
-    /// The cell that holds a moment.
-    pub fn cell_of(self, time: i64) -> i64 {
-        time >> self.0
     }
 
     /// When a cell starts.
@@ -80,19 +115,25 @@ impl Level {
     }
 }
 
-/// Puts intervals into as few lanes as needed for none to overlap; every interval is in exactly one.
+/// Puts `count` intervals into as few lanes as needed for none to overlap; every interval is in exactly one.
 ///
 /// Each goes into the first lane that is free, so properly nested intervals keep their order of nesting when an
 /// enclosing one comes before those inside it.
-pub fn pack(intervals: impl IntoIterator<Item = (Interval, u32)>) -> Vec<Lane> {
-    let mut rows: Vec<(Interval, u32)> = intervals.into_iter().collect();
-    if !rows.is_sorted_by_key(|(interval, _)| interval.start) {
-        rows.sort_by_key(|(interval, _)| (interval.start, Reverse(interval.end)));
+pub fn pack(count: usize, piece: impl Fn(usize) -> Piece) -> Vec<Lane> {
+    if (0..count).is_sorted_by_key(|at| piece(at).interval.start) {
+        return pack_sorted((0..count).map(piece));
     }
+    let mut sorted: Vec<Piece> = (0..count).map(piece).collect();
+    sorted.sort_by_key(|piece| (piece.interval.start, Reverse(piece.interval.end)));
+    pack_sorted(sorted.into_iter())
+}
+
+fn pack_sorted(pieces: impl Iterator<Item = Piece>) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     let mut taken: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
     let mut free: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
-    for (interval, item) in rows {
+    let expected = pieces.size_hint().0;
+    for Piece { interval, item, tint } in pieces {
         let (start, end) = (interval.start.0, interval.end.0.max(interval.start.0));
         while let Some(&Reverse((until, lane))) = taken.peek() {
             if until > start {
@@ -105,9 +146,10 @@ pub fn pack(intervals: impl IntoIterator<Item = (Interval, u32)>) -> Vec<Lane> {
         if lane == lanes.len() {
             lanes.push(Lane::default());
         }
-        lanes[lane].start.push(start);
-        lanes[lane].end.push(end);
-        lanes[lane].item.push(item);
+        if lanes[lane].is_empty() && lane == 0 {
+            lanes[lane].reserve(expected);
+        }
+        lanes[lane].push(start, end, item, tint);
         // An interval of no length takes a nanosecond, or a second one at the same moment would cover it.
         taken.push(Reverse((end.max(start.saturating_add(1)), lane)));
     }
@@ -118,6 +160,19 @@ pub fn pack(intervals: impl IntoIterator<Item = (Interval, u32)>) -> Vec<Lane> {
 }
 
 impl Lane {
+    fn reserve(&mut self, count: usize) {
+        self.start.reserve_exact(count);
+        self.end.reserve_exact(count);
+        self.tint.reserve_exact(count);
+    }
+
+    fn push(&mut self, start: i64, end: i64, item: u32, tint: Tint) {
+        self.items.push(self.start.len(), item);
+        self.start.push(start);
+        self.end.push(end);
+        self.tint.push(tint.number());
+    }
+
     fn build_index(&mut self) {
         let blocks = self.start.len().div_ceil(BLOCK);
         self.busy = Vec::with_capacity(blocks);
@@ -135,7 +190,8 @@ impl Lane {
         }
         self.start.shrink_to_fit();
         self.end.shrink_to_fit();
-        self.item.shrink_to_fit();
+        self.tint.shrink_to_fit();
+        self.tiles = Tiles::of(&self.start, &self.end, &self.tint);
     }
 
     /// Number of intervals.
@@ -155,16 +211,30 @@ impl Lane {
 
     /// The item of the interval at a position.
     pub fn item(&self, at: usize) -> u32 {
-        self.item[at]
+        self.items.get(at)
+    }
+
+    /// The colour of the interval at a position.
+    pub fn tint(&self, at: usize) -> Tint {
+        Tint::of_number(self.tint[at])
+    }
+
+    /// What the lane shows between two moments: cells no larger than those of `level` where there are many intervals,
+    /// and elsewhere the intervals themselves. Both are few: their number depends on the number of cells asked for, and
+    /// not on that of intervals.
+    pub fn parts(&self, level: Level, from: i64, to: i64) -> Vec<Part<'_>> {
+        self.tiles.parts(level, from, to)
     }
 
     /// Bytes on the heap.
     pub fn memory(&self) -> usize {
         self.start.capacity() * 8
             + self.end.capacity() * 8
-            + self.item.capacity() * 4
+            + self.items.memory()
+            + self.tint.capacity()
             + self.busy.capacity() * 8
             + self.longest.capacity() * 4
+            + self.tiles.memory()
     }
 
     /// Positions of the intervals that touch `[from, to)`.
@@ -250,78 +320,6 @@ impl Lane {
         }
         best as usize
     }
-
-    /// The cells of `[from, to)` that hold anything.
-    pub fn cells(&self, level: Level, from: i64, to: i64) -> Cells {
-        let first = level.cell_of(from);
-        let end_cell = level.cell_of(to.saturating_sub(1)).saturating_add(1);
-        let mut cells = Vec::new();
-        let touching = self.touching(level.start_of(first), level.start_of(end_cell));
-        let mut at = touching.start;
-        let mut cell = first;
-        while at < touching.end {
-            cell = cell.max(level.cell_of(self.start[at]));
-            if cell >= end_cell {
-                break;
-            }
-            let (cell_start, cell_end) = (level.start_of(cell), level.start_of(cell + 1));
-            if self.start[at] <= cell_start && self.end[at] >= cell_end {
-                let until = level.cell_of(self.end[at]).min(end_cell);
-                cells.push(Cell {
-                    at: clamp_u32(cell - first),
-                    len: clamp_u32(until - cell),
-                    share: 1.0,
-                    count: 1,
-                    longest: at as u32,
-                });
-                cell = until;
-                at += usize::from(self.end[at] <= level.start_of(until));
-                continue;
-            }
-            let next = self.first_from(at, cell_end);
-            let before = (cell_start - self.start[at]).max(0);
-            let after = (self.end[next - 1] - cell_end).max(0);
-            let busy = self.busy_between(at..next) - before - after;
-            cells.push(Cell {
-                at: clamp_u32(cell - first),
-                len: 1,
-                share: (busy as f64 / level.ns() as f64) as f32,
-                count: clamp_u32((next - at) as i64),
-                longest: self.longest_of(at..next) as u32,
-            });
-            at = if self.end[next - 1] > cell_end { next - 1 } else { next };
-            cell += 1;
-        }
-        Cells { level, first, cells }
-    }
-
-    /// The first position after `at` whose interval starts at or after `time`, found by galloping.
-    fn first_from(&self, at: usize, time: i64) -> usize {
-        let (mut low, mut step) = (at, 1);
-        loop {
-            let probe = low + step;
-            match self.start.get(probe) {
-                Some(&start) if start < time => {
-                    low = probe;
-                    step *= 2;
-                }
-                _ => break,
-            }
-        }
-        let high = (low + step).min(self.len());
-        low + 1 + self.start[low + 1..high].partition_point(|&start| start < time)
-    }
-
-    fn busy_between(&self, range: Range<usize>) -> i64 {
-        if range.len() < BLOCK {
-            return range.map(|at| self.length(at)).sum();
-        }
-        self.busy_of_first(range.end) - self.busy_of_first(range.start)
-    }
-}
-
-fn clamp_u32(value: i64) -> u32 {
-    u32::try_from(value.max(0)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -332,15 +330,23 @@ mod tests {
 
     use super::*;
 
+    fn piece(start: i64, end: i64, item: u32) -> Piece {
+        Piece { interval: Interval::new(Ns(start), Ns(end)), item, tint: Tint::REPLAY }
+    }
+
     /// A lane of intervals with these gaps before and these lengths.
     fn lane(steps: &[(i64, i64)]) -> Lane {
         let mut time = 0;
-        let intervals = steps.iter().enumerate().map(|(index, &(gap, length))| {
-            let start = time + gap;
-            time = start + length;
-            (Interval::new(Ns(start), Ns(time)), index as u32)
-        });
-        pack(intervals).into_iter().next().unwrap_or_default()
+        let intervals: Vec<Piece> = steps
+            .iter()
+            .enumerate()
+            .map(|(index, &(gap, length))| {
+                let start = time + gap;
+                time = start + length;
+                piece(start, time, index as u32)
+            })
+            .collect();
+        pack(intervals.len(), |at| intervals[at]).into_iter().next().unwrap_or_default()
     }
 
     fn naive_busy(lane: &Lane, from: i64, to: i64) -> i64 {
@@ -365,43 +371,9 @@ mod tests {
         }
 
         #[test]
-        fn each_cell_shows_the_naive_share(
-            steps in vec((1_i64..60, 0_i64..300), 0..300),
-            scale in 1.0_f64..2000.0,
-            from in 0_i64..3000,
-            len in 1_i64..40_000,
-        ) {
-            let lane = lane(&steps);
-            let level = Level::for_scale(scale);
-            let found = lane.cells(level, from, from + len);
-            prop_assert!(level.ns() as f64 <= scale);
-            let mut next = 0;
-            let mut total = 0.0;
-            for cell in &found.cells {
-                prop_assert!(cell.at >= next, "cells are in order and do not overlap");
-                next = cell.at + cell.len;
-                let start = level.start_of(found.first + i64::from(cell.at));
-                let end = level.start_of(found.first + i64::from(next));
-                let busy = naive_busy(&lane, start, end);
-                prop_assert!((f64::from(cell.share) - busy as f64 / (end - start) as f64).abs() < 1e-6);
-                let touching = (0..lane.len())
-                    .filter(|&at| lane.start[at] < end && (lane.end[at] > start || lane.start[at] >= start));
-                let count = touching.clone().count();
-                prop_assert_eq!(cell.count as usize, count);
-                let longest = touching.map(|at| lane.length(at)).max().unwrap_or(-1);
-                prop_assert_eq!(lane.length(cell.longest as usize), longest);
-                total += busy as f64;
-            }
-            let start = level.start_of(found.first);
-            let end = level.start_of(level.cell_of(from + len - 1) + 1);
-            prop_assert_eq!(total as i64, naive_busy(&lane, start, end), "no busy time is left out");
-        }
-
-        #[test]
         fn packing_keeps_every_interval_and_overlaps_none(rows in vec((0_i64..200, 0_i64..40), 0..200)) {
-            let intervals = rows.iter().enumerate().map(|(at, &(start, len))| (Interval::new(Ns(start), Ns(start + len)), at as u32));
-            let lanes = pack(intervals);
-            let mut seen: Vec<u32> = lanes.iter().flat_map(|lane| lane.item.iter().copied()).collect();
+            let lanes = pack(rows.len(), |at| piece(rows[at].0, rows[at].0 + rows[at].1, at as u32));
+            let mut seen: Vec<u32> = lanes.iter().flat_map(|lane| (0..lane.len()).map(|at| lane.item(at))).collect();
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..rows.len() as u32).collect::<Vec<_>>());
             for lane in &lanes {
@@ -429,9 +401,8 @@ mod tests {
     #[test]
     fn intervals_at_the_end_of_time_are_handled() {
         let far = i64::MAX - 1;
-        let lanes = pack([(Interval::new(Ns(0), Ns(far)), 0), (Interval::new(Ns(far), Ns(far)), 1)]);
-        let cells = lanes[0].cells(Level::for_scale(1e18), 0, i64::MAX);
-        assert_eq!(cells.cells.iter().map(|cell| cell.count).max(), Some(2));
+        let lanes = pack(2, |at| [piece(0, far, 0), piece(far, far, 1)][at]);
         assert_eq!(lanes[0].busy(0, i64::MAX), far);
+        assert_eq!(lanes[0].parts(Level::for_scale(1e18), 0, i64::MAX).len(), 1);
     }
 }

@@ -3,12 +3,11 @@
 use bubblescope::trace::Interval;
 use eframe::egui::{self, Rangef, Rect, Role, Sense, Stroke, StrokeKind, Ui};
 
-use crate::cells::{CellCache, LaneKey};
 use crate::document::Document;
-use crate::lanes;
 use crate::paint::{Columns, Look, Quads};
 use crate::rows::RowKind;
 use crate::theme::Palette;
+use crate::tint::Tints;
 use crate::view::Viewport;
 
 /// Height of the strip of one trace.
@@ -20,7 +19,6 @@ pub fn height(docs: usize) -> f32 {
 }
 
 /// Shows the minimap; gives the view that the user asked for.
-#[expect(clippy::too_many_arguments, reason = "all of it is the geometry of one strip")]
 pub fn minimap_ui(
     ui: &Ui,
     area: Rect,
@@ -28,18 +26,19 @@ pub fn minimap_ui(
     view: Viewport,
     bounds: Interval,
     palette: &Palette,
-    cells: &mut CellCache,
-    columns: &mut Columns,
 ) -> Option<Viewport> {
     let painter = ui.painter_at(area);
     let whole = Viewport::of(bounds, 0.02);
     let pixel = 1.0 / painter.pixels_per_point();
     let mut quads = Quads::default();
     quads.add(area, palette.canvas_alternate);
+    let tints = Tints::of(palette);
+    let width = (area.width() / pixel).round() as usize;
     for (doc, document) in docs.iter().enumerate() {
         let top = area.top() + 2.0 + doc as f32 * STRIP_HEIGHT;
+        let columns = strip(document, whole.moved(document.offset.saturating_neg()), width);
         let y = Rangef::new(top, top + STRIP_HEIGHT - 2.0);
-        strip(&mut quads, area, y, doc, document, whole, pixel, palette, cells, columns);
+        quads.add_runs(columns.runs(Look::Bars, &tints), area.left(), pixel, y);
     }
     painter.add(quads.into_mesh());
 
@@ -60,31 +59,15 @@ pub fn minimap_ui(
     Some(Viewport::new(time.saturating_sub(view.span() / 2), view.span()))
 }
 
-/// The bubbles of a trace's first device, or its first row as long as it is not analysed.
-#[expect(clippy::too_many_arguments, reason = "all of it is the geometry of one strip")]
-fn strip(
-    quads: &mut Quads,
-    area: Rect,
-    y: Rangef,
-    doc: usize,
-    document: &Document,
-    whole: Viewport,
-    pixel: f32,
-    palette: &Palette,
-    cells: &mut CellCache,
-    columns: &mut Columns,
-) {
+/// How idle the devices are on average, or what the first row shows as long as the trace is not analysed.
+fn strip(document: &Document, view: Viewport, width: usize) -> Columns {
     let rows = document.scene.sections.iter().flat_map(|section| &section.rows);
-    let Some(row) =
-        rows.clone().find(|row| matches!(row.kind, RowKind::Bubbles { .. })).or_else(|| rows.clone().next())
-    else {
-        return;
-    };
-    let Some(lane) = row.lanes.first() else { return };
-    // The strip's level is not that of the timeline's lane, so it is kept under a key of its own.
-    let key = LaneKey { doc, section: usize::MAX, row: 0, lane: 0 };
-    let view = whole.moved(document.offset.saturating_neg());
-    let width = (area.width() / pixel).round() as usize;
-    columns.fill(lane, view, width, |lane, level| cells.get(key, lane, level, view));
-    columns.paint(quads, area.left(), pixel, y, Look::Bars, |at| lanes::color(document, palette, row.kind, lane, at));
+    let bubbles = rows.clone().filter(|row| matches!(row.kind, RowKind::Bubbles { .. }));
+    let mut columns = Columns::default();
+    if bubbles.clone().next().is_some() {
+        columns.fill_average(bubbles.filter_map(|row| row.lanes.first()), view, width);
+    } else {
+        columns.fill_average(rows.take(1).filter_map(|row| row.lanes.first()), view, width);
+    }
+    columns
 }

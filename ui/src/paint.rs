@@ -1,22 +1,24 @@
-//! From a lane to quads: how much of each screen column is busy, which interval dominates it, and one mesh for all.
+//! From a lane to colours: how much of each screen column is busy, and which interval dominates it.
 //!
 //! Columns are physical pixels. A column shows the share of its time that intervals fill, exactly, so an edge between
 //! two columns is as sharp as it can be and no interval and no gap vanishes, however far out the view is.
 
-use std::ops::Range;
+use std::sync::LazyLock;
 
 use eframe::egui::{Color32, Mesh, Pos2, Rangef, Rect};
 
-use crate::lod::{Cells, Lane, Level};
+use crate::lod::{Lane, Level};
 use crate::theme::blend;
+use crate::tiles::{Cell, Part};
+use crate::tint::{Tint, Tints};
 use crate::view::Viewport;
 
-/// More intervals per column than this are drawn from cells, fewer one by one: about where both cost the same.
-pub const INTERVALS_PER_COLUMN: usize = 4;
 /// An interval at least this many columns wide has an edge of its own and may carry a name.
-const BOX_COLUMNS: f32 = 3.0;
+const BOX_COLUMNS: f64 = 3.0;
 /// How much of its colour the faintest column has: whatever happened is visible.
 const FAINTEST: f32 = 0.25;
+/// How much darker the last column of a box is: a line of background would look like idle time.
+const EDGE: f32 = 0.35;
 
 /// One screen column of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,8 +27,10 @@ struct Column {
     share: f32,
     /// Share that the dominant interval fills.
     best: f32,
-    /// Position of the dominant interval in the lane, plus one; 0 when the column is empty.
-    dominant: u32,
+    /// Number of the tint of the dominant interval, plus one; 0 when the column is empty.
+    tint: u8,
+    /// Whether it is the last column of a box.
+    edge: bool,
 }
 
 /// An interval wide enough to be seen as a box.
@@ -48,89 +52,158 @@ pub struct Columns {
 }
 
 /// How a share is shown.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Full height, mixed with the background.
-    Mixed {
-        /// The background.
-        background: Color32,
-    },
+    /// Full height, the fainter the smaller the share.
+    Faint,
     /// As the height of a bar that stands on the lane's bottom.
     Bars,
 }
 
+/// A run of columns that look alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Run {
+    /// The first column.
+    pub from: usize,
+    /// The column after the last.
+    pub to: usize,
+    /// Their colour, premultiplied.
+    pub color: Color32,
+    /// How high they are: 1 is the whole lane.
+    pub height: f32,
+}
+
+/// From time to columns.
+#[derive(Clone, Copy)]
+struct Scale {
+    start: i64,
+    per_ns: f64,
+}
+
+impl Scale {
+    fn x(self, time: i64) -> f64 {
+        time.saturating_sub(self.start) as f64 * self.per_ns
+    }
+}
+
+/// The opacity of each share, in 256 steps.
+static OPACITY: LazyLock<[u16; 257]> = LazyLock::new(|| {
+    std::array::from_fn(|step| ((FAINTEST + (1.0 - FAINTEST) * step as f32 / 256.0) * 256.0).round() as u16)
+});
+
+/// A colour of a share of a column, premultiplied.
+fn faint(color: Color32, share: f32) -> Color32 {
+    if share >= 0.999 {
+        return color;
+    }
+    let opacity = u32::from(OPACITY[(share.max(0.0) * 256.0) as usize]);
+    let [r, g, b, a] = color.to_array().map(|channel| (u32::from(channel) * opacity / 256) as u8);
+    Color32::from_rgba_premultiplied(r, g, b, a)
+}
+
 impl Columns {
     /// Reads what the view shows of a lane into `width` columns.
-    ///
-    /// `cells` gives cells of a level for a part of time that covers the view; it is asked only when there are too many
-    /// intervals to look at each.
-    pub fn fill<'a>(
-        &mut self,
-        lane: &'a Lane,
-        view: Viewport,
-        width: usize,
-        cells: impl FnOnce(&'a Lane, Level) -> std::sync::Arc<Cells>,
-    ) {
+    pub fn fill(&mut self, lane: &Lane, view: Viewport, width: usize) {
         self.columns.clear();
         self.columns.resize(width, Column::default());
         self.boxes.clear();
-        let canvas = width as f32;
-        let shown = lane.touching(view.start(), view.end());
-        if shown.len() <= width * INTERVALS_PER_COLUMN {
-            for at in shown {
-                let (start, end) = lane.times(at);
-                let (from, to) = (view.x_of(start, canvas), view.x_of(end, canvas));
-                self.add(from, to, 1.0, at as u32);
-                self.add_box(from, to, at as u32);
-            }
-            return;
-        }
-        let cells = cells(lane, Level::for_scale(view.ns_per_px(canvas)));
-        for cell in self.visible(&cells, view) {
-            let cell = cells.cells[cell];
-            let first = cells.first + i64::from(cell.at);
-            let start = cells.level.start_of(first);
-            let end = cells.level.start_of(first + i64::from(cell.len));
-            let (from, to) = (view.x_of(start, canvas), view.x_of(end, canvas));
-            self.add(from, to, cell.share, cell.longest);
-            if cell.len > 1 {
-                let (start, end) = lane.times(cell.longest as usize);
-                self.add_box(view.x_of(start, canvas), view.x_of(end, canvas), cell.longest);
+        self.add_lane(lane, view);
+        for found in &self.boxes {
+            let at = (found.to - 1.0).round();
+            if at >= 0.0
+                && let Some(column) = self.columns.get_mut(at as usize)
+            {
+                column.edge = true;
             }
         }
     }
 
-    fn visible(&self, cells: &Cells, view: Viewport) -> Range<usize> {
-        let from = cells.level.cell_of(view.start()) - cells.first;
-        let to = cells.level.cell_of(view.end()) - cells.first;
-        let first = cells.cells.partition_point(|cell| i64::from(cell.at) + i64::from(cell.len) <= from);
-        let last = cells.cells.partition_point(|cell| i64::from(cell.at) <= to);
-        first..last.max(first)
+    /// The average of several lanes.
+    pub fn fill_average<'a>(&mut self, lanes: impl Iterator<Item = &'a Lane>, view: Viewport, width: usize) {
+        self.columns.clear();
+        self.columns.resize(width, Column::default());
+        let mut count = 0.0_f32;
+        for lane in lanes {
+            self.add_lane(lane, view);
+            count += 1.0;
+        }
+        self.boxes.clear();
+        for column in &mut self.columns {
+            column.share /= count.max(1.0);
+        }
     }
 
-    /// Adds an interval between two positions in columns, of which `share` is filled.
-    fn add(&mut self, from: f32, to: f32, share: f32, at: u32) {
+    fn add_lane(&mut self, lane: &Lane, view: Viewport) {
+        let width = self.columns.len() as f32;
+        let scale = Scale { start: view.start(), per_ns: f64::from(width) / view.span() as f64 };
+        let level = Level::for_scale(view.ns_per_px(width));
+        for part in lane.parts(level, view.start(), view.end()) {
+            match part {
+                Part::Few { from, to } => {
+                    for at in lane.touching(from, to) {
+                        let (start, end) = lane.times(at);
+                        let (left, right) = (scale.x(start.max(from)), scale.x(end.min(to)));
+                        self.add(left, right, 1.0, lane.tint(at).number());
+                        if (right - left) >= BOX_COLUMNS || start < from || end > to {
+                            self.add_box(scale, lane, at);
+                        }
+                    }
+                }
+                Part::Cells { level, first, cells } => self.add_cells(lane, scale, level, first, cells),
+            }
+        }
+    }
+
+    fn add_cells(&mut self, lane: &Lane, scale: Scale, level: Level, first: i64, cells: &[Cell]) {
+        let width = level.ns() as f64 * scale.per_ns;
+        let origin = scale.x(level.start_of(first));
+        // Of the tile's cells those that are on screen.
+        let skip = (-origin / width).floor().max(0.0) as usize;
+        let end = ((self.columns.len() as f64 - origin) / width).ceil().max(0.0) as usize;
+        let first_shown = cells.partition_point(|cell| cell.at() < skip);
+        let mut known = i64::MIN;
+        for cell in cells[first_shown..].iter().take_while(|cell| cell.at() < end) {
+            let at = cell.at();
+            let left = origin + at as f64 * width;
+            self.add(left, left + width, cell.share(), cell.tint());
+            // One interval fills the cell, so it may be a box. Each is looked up once.
+            if cell.is_sole() {
+                let start = level.start_of(first + at as i64);
+                if start >= known
+                    && let Some(found) = lane.at(start)
+                {
+                    known = lane.times(found).1;
+                    self.add_box(scale, lane, found);
+                }
+            }
+        }
+    }
+
+    /// Adds what lies between two positions in columns, of which `share` is filled.
+    fn add(&mut self, from: f64, to: f64, share: f32, tint: u8) {
         let width = self.columns.len();
-        let (left, right) = (from.max(0.0), to.min(width as f32));
+        let (left, right) = (from.max(0.0) as f32, to.min(width as f64) as f32);
         let first = left as usize;
         if first >= width || right < 0.0 {
             return;
         }
         let last = (right.ceil() as usize).clamp(first + 1, width);
-        for column in first..last {
-            let filled = ((right.min(column as f32 + 1.0) - left.max(column as f32)) * share).max(0.0);
-            let target = &mut self.columns[column];
-            target.share += filled;
-            if target.dominant == 0 || filled > target.best {
-                target.best = filled;
-                target.dominant = at + 1;
-            }
+        if last == first + 1 {
+            self.columns[first].add(((right - left) * share).max(0.0), tint);
+            return;
         }
+        self.columns[first].add((first as f32 + 1.0 - left) * share, tint);
+        for column in &mut self.columns[first + 1..last - 1] {
+            column.add(share, tint);
+        }
+        self.columns[last - 1].add((right - (last as f32 - 1.0)) * share, tint);
     }
 
-    fn add_box(&mut self, from: f32, to: f32, at: u32) {
-        if to - from >= BOX_COLUMNS {
-            self.boxes.push(WideBox { from, to, at });
+    fn add_box(&mut self, scale: Scale, lane: &Lane, at: usize) {
+        let (start, end) = lane.times(at);
+        let (from, to) = (scale.x(start), scale.x(end));
+        if to - from >= BOX_COLUMNS && self.boxes.last().is_none_or(|last| last.at as usize != at) {
+            self.boxes.push(WideBox { from: from as f32, to: to as f32, at: at as u32 });
         }
     }
 
@@ -139,55 +212,57 @@ impl Columns {
         &self.boxes
     }
 
-    /// Paints the columns at `left`, each `pixel` wide, between `y`.
-    pub fn paint(
-        &self,
-        quads: &mut Quads,
-        left: f32,
-        pixel: f32,
-        y: Rangef,
-        look: Look,
-        color_of: impl Fn(u32) -> Color32,
-    ) {
-        let mut run: Option<(usize, Color32, f32)> = None;
-        let mut flush = |run: Option<(usize, Color32, f32)>, to: usize| {
-            if let Some((from, color, top)) = run {
-                let rect = Rect::from_x_y_ranges(left + from as f32 * pixel..=left + to as f32 * pixel, top..=y.max);
-                quads.add(rect, color);
-            }
+    /// How many columns show something.
+    pub fn filled(&self) -> usize {
+        self.columns.iter().filter(|column| column.tint > 0).count()
+    }
+
+    /// Puts the colours of the columns, one after the other, into `pixels`.
+    pub fn color(&self, tints: &Tints, pixels: &mut [Color32]) {
+        for (column, pixel) in self.columns.iter().zip(pixels) {
+            *pixel = column.color(tints);
+        }
+    }
+
+    /// Runs of columns that look alike, without the empty ones.
+    pub fn runs(&self, look: Look, tints: &Tints) -> impl Iterator<Item = Run> {
+        let mut columns = self.columns.iter().enumerate().peekable();
+        let of = move |column: &Column| match look {
+            Look::Faint => (column.color(tints), 1.0),
+            Look::Bars => (column.full_color(tints), column.share.min(1.0)),
         };
-        for (at, column) in self.columns.iter().enumerate() {
-            let next = column.dominant.checked_sub(1).map(|dominant| {
-                let color = color_of(dominant);
-                match look {
-                    Look::Mixed { background } if column.share < 0.999 => {
-                        (blend(background, color, FAINTEST + (1.0 - FAINTEST) * column.share), y.min)
-                    }
-                    Look::Mixed { .. } => (color, y.min),
-                    Look::Bars => {
-                        let height = (y.span() * column.share.min(1.0) / pixel).round().max(2.0) * pixel;
-                        (color, y.max - height)
-                    }
-                }
-            });
-            match (run, next) {
-                (Some((_, color, top)), Some((next_color, next_top))) if color == next_color && top == next_top => {}
-                _ => {
-                    flush(run, at);
-                    run = next.map(|(color, top)| (at, color, top));
-                }
+        std::iter::from_fn(move || {
+            let (from, (color, height)) =
+                columns.find(|(_, column)| column.tint > 0).map(|(at, column)| (at, of(column)))?;
+            let mut to = from + 1;
+            while columns.next_if(|(_, column)| column.tint > 0 && of(column) == (color, height)).is_some() {
+                to += 1;
             }
+            Some(Run { from, to, color, height })
+        })
+    }
+}
+
+impl Column {
+    fn add(&mut self, filled: f32, tint: u8) {
+        self.share += filled;
+        if self.tint == 0 || filled > self.best {
+            self.best = filled;
+            self.tint = tint + 1;
         }
-        flush(run, self.columns.len());
-        // A shade of the box itself marks its end: a line of background would look like idle time.
-        for edge in &self.boxes {
-            let at = (edge.to - 1.0).round();
-            if at >= 0.0 && at < self.columns.len() as f32 {
-                let color = blend(color_of(edge.at), Color32::BLACK, 0.35);
-                let x = left + at * pixel;
-                quads.add(Rect::from_x_y_ranges(x..=x + pixel, y), color);
-            }
+    }
+
+    fn full_color(self, tints: &Tints) -> Color32 {
+        let Some(tint) = self.tint.checked_sub(1) else { return Color32::TRANSPARENT };
+        let color = tints.get(Tint::of_number(tint));
+        if self.edge { blend(color, Color32::BLACK, EDGE) } else { color }
+    }
+
+    fn color(&self, tints: &Tints) -> Color32 {
+        if self.tint == 0 {
+            return Color32::TRANSPARENT;
         }
+        faint(self.full_color(tints), if self.edge { 1.0 } else { self.share })
     }
 }
 
@@ -201,6 +276,16 @@ impl Quads {
     /// Adds a rectangle.
     pub fn add(&mut self, rect: Rect, color: Color32) {
         self.mesh.add_colored_rect(rect, color);
+    }
+
+    /// Adds runs of columns, the first one at `left`, each `pixel` wide, that stand on the bottom of `y`.
+    pub fn add_runs(&mut self, runs: impl Iterator<Item = Run>, left: f32, pixel: f32, y: Rangef) {
+        for run in runs {
+            // Something so small that it would have no height is still shown.
+            let height = (y.span() * run.height / pixel).round().max(2.0) * pixel;
+            let x = left + run.from as f32 * pixel..=left + run.to as f32 * pixel;
+            self.add(Rect::from_x_y_ranges(x, (y.max - height).max(y.min)..=y.max), run.color);
+        }
     }
 
     /// Adds stripes that fall to the left, within a rectangle.
@@ -250,18 +335,20 @@ impl Quads {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use bubblescope::trace::{Interval, Ns};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::lod::pack;
+    use crate::lod::{Piece, pack};
+
+    fn piece(start: i64, end: i64) -> Piece {
+        Piece { interval: Interval::new(Ns(start), Ns(end)), item: 0, tint: Tint::REPLAY }
+    }
 
     fn shares(lane: &Lane, view: Viewport, width: usize) -> Vec<Column> {
         let mut columns = Columns::default();
-        columns.fill(lane, view, width, |lane, level| Arc::new(lane.cells(level, view.start(), view.end())));
+        columns.fill(lane, view, width);
         columns.columns
     }
 
@@ -274,11 +361,12 @@ mod tests {
             width in 10_usize..300,
         ) {
             let mut time = 0;
-            let intervals = steps.iter().map(|&(gap, length)| {
+            let mut pieces = Vec::new();
+            for (gap, length) in steps {
                 time += gap + length;
-                (Interval::new(Ns(time - length), Ns(time)), 0)
-            });
-            let lane = &pack(intervals)[0];
+                pieces.push(piece(time - length, time));
+            }
+            let lane = &pack(pieces.len(), |at| pieces[at])[0];
             let view = Viewport::new(from, span);
             let columns = shares(lane, view, width);
             let busy = lane.busy(view.start(), view.end()) as f64;
@@ -290,7 +378,7 @@ mod tests {
                 prop_assert!(column.share <= 1.01);
                 let (start, end) = (view.time_at(at as f32, width as f32), view.time_at(at as f32 + 1.0, width as f32));
                 if lane.busy(start + 1, end - 1) > 0 {
-                    prop_assert!(column.dominant > 0, "nothing disappears");
+                    prop_assert!(column.tint > 0, "nothing disappears");
                 }
             }
         }
@@ -298,9 +386,9 @@ mod tests {
 
     #[test]
     fn an_instant_is_visible() {
-        let lane = &pack([(Interval::new(Ns(500), Ns(500)), 0)])[0];
+        let lane = &pack(1, |_| piece(500, 500))[0];
         let columns = shares(lane, Viewport::new(0, 1_000_000), 100);
-        assert_eq!(columns.iter().filter(|column| column.dominant > 0).count(), 1);
+        assert_eq!(columns.iter().filter(|column| column.tint > 0).count(), 1);
     }
 
     #[test]

@@ -9,7 +9,8 @@ use bubblescope::trace::{
 
 use crate::document::{BubbleRef, Item};
 use crate::format;
-use crate::lod::{Lane, pack};
+use crate::lod::{Lane, Piece, pack};
+use crate::tint::Tint;
 
 /// What a row shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,8 +115,11 @@ impl Scene {
             let found = analysis.devices.iter().enumerate();
             let mut found = found.filter(|(_, found)| section.owner == Owner::Device(found.device));
             let Some((position, found)) = found.next() else { continue };
-            let bubbles = found.bubbles.iter().enumerate().map(|(at, bubble)| (bubble.interval, at as u32));
-            let mut lanes = pack(bubbles);
+            let mut lanes = pack(found.bubbles.len(), |at| Piece {
+                interval: found.bubbles[at].interval,
+                item: at as u32,
+                tint: Tint::cause(found.bubbles[at].root.cause),
+            });
             if lanes.is_empty() {
                 lanes.push(Lane::default());
             }
@@ -186,7 +190,7 @@ fn device_section(trace: &Trace, device: DeviceIdx) -> Section {
                 kind: RowKind::Replays(stream),
                 title: format!("Stream {} graphs", described.id),
                 note: format!("{} replays", format::count(replays.len() as u64)),
-                lanes: pack(replays),
+                lanes: pack(replays.len(), |at| replays[at]),
             });
         }
         let pid = trace.processes[described.process.index()].pid;
@@ -195,14 +199,19 @@ fn device_section(trace: &Trace, device: DeviceIdx) -> Section {
             kind: RowKind::Stream(stream),
             title: format!("Stream {}{kind}{process}", described.id),
             note: format!("{} ops", format::count(described.ops.len() as u64)),
-            lanes: pack(trace.stream_ops(stream).map(|op| (trace.ops.interval(op), op.0))),
+            lanes: pack(described.ops.len(), |at| op_piece(trace, OpIdx(described.ops.start + at as u32))),
         });
     }
     section
 }
 
+fn op_piece(trace: &Trace, op: OpIdx) -> Piece {
+    let (kind, name) = (trace.ops.kind[op.index()], trace.ops.name[op.index()]);
+    Piece { interval: trace.ops.interval(op), item: op.0, tint: Tint::op(kind, name.index(), trace.op_detail(op)) }
+}
+
 /// From the first to the last op of each launch of a graph that ran several ops on a stream.
-fn replays(trace: &Trace, stream: StreamIdx) -> Vec<(Interval, u32)> {
+fn replays(trace: &Trace, stream: StreamIdx) -> Vec<Piece> {
     let mut replays: BTreeMap<CallIdx, (Interval, usize)> = BTreeMap::new();
     for op in trace.stream_ops(stream).filter(|op| trace.ops.graph[op.index()].is_some()) {
         let Some(call) = trace.ops.launch(op) else { continue };
@@ -212,7 +221,7 @@ fn replays(trace: &Trace, stream: StreamIdx) -> Vec<(Interval, u32)> {
         *nodes += 1;
     }
     let several = replays.into_iter().filter(|(_, (_, nodes))| *nodes > 1);
-    several.map(|(call, (interval, _))| (interval, call.0)).collect()
+    several.map(|(call, (interval, _))| Piece { interval, item: call.0, tint: Tint::REPLAY }).collect()
 }
 
 fn process_section(trace: &Trace, process: ProcessIdx) -> Section {
@@ -228,12 +237,16 @@ fn process_section(trace: &Trace, process: ProcessIdx) -> Section {
         let idx = ThreadIdx::from_index(index);
         let name = if thread.name.is_empty() { "Thread" } else { thread.name.as_str() };
         if !thread.ranges.is_empty() {
-            let ranges = trace.thread_ranges(idx).iter().zip(thread.ranges.clone());
+            let ranges = trace.thread_ranges(idx);
             section.rows.push(Row {
                 kind: RowKind::Ranges(idx),
                 title: format!("{name} {} ranges", thread.tid),
                 note: format!("{} ranges", format::count(thread.ranges.len() as u64)),
-                lanes: pack(ranges.map(|(range, at)| (range.interval, at))),
+                lanes: pack(ranges.len(), |at| Piece {
+                    interval: ranges[at].interval,
+                    item: thread.ranges.start + at as u32,
+                    tint: Tint::range(ranges[at].kind, ranges[at].name.index()),
+                }),
             });
         }
         if !thread.calls.is_empty() {
@@ -241,7 +254,11 @@ fn process_section(trace: &Trace, process: ProcessIdx) -> Section {
                 kind: RowKind::Calls(idx),
                 title: format!("{name} {} calls", thread.tid),
                 note: format!("{} calls", format::count(thread.calls.len() as u64)),
-                lanes: pack(trace.thread_calls(idx).map(|call| (trace.calls.interval(call), call.0))),
+                lanes: pack(thread.calls.len(), |at| {
+                    let call = CallIdx(thread.calls.start + at as u32);
+                    let tint = Tint::call(trace.calls.kind[call.index()]);
+                    Piece { interval: trace.calls.interval(call), item: call.0, tint }
+                }),
             });
         }
     }

@@ -30,6 +30,11 @@ pub struct Palette {
     pub arrow: Color32,
 }
 
+/// Tones that kernels of different names have.
+pub const KERNEL_TONES: usize = KERNELS.len();
+/// Tones that ranges of different names have.
+pub const RANGE_TONES: usize = RANGES.len();
+
 /// Tones of one cool family: kernels differ from each other and never look like a cause.
 const KERNELS: [Color32; 6] = [
     Color32::from_rgb(0x5b, 0x7f, 0xb5),
@@ -38,6 +43,13 @@ const KERNELS: [Color32; 6] = [
     Color32::from_rgb(0x8b, 0x8f, 0xc9),
     Color32::from_rgb(0x6b, 0x9f, 0xcf),
     Color32::from_rgb(0x63, 0x66, 0x9e),
+];
+
+const RANGES: [Color32; 4] = [
+    Color32::from_rgb(0x7d, 0x8b, 0x6f),
+    Color32::from_rgb(0x8c, 0x82, 0x6c),
+    Color32::from_rgb(0x6f, 0x8b, 0x85),
+    Color32::from_rgb(0x86, 0x78, 0x86),
 ];
 
 const BLOCKING: Color32 = Color32::from_rgb(0xd5, 0x5e, 0x00);
@@ -115,12 +127,6 @@ impl Palette {
 
     /// A range's colour.
     pub fn range(&self, kind: RangeKind, name: usize) -> Color32 {
-        const RANGES: [Color32; 4] = [
-            Color32::from_rgb(0x7d, 0x8b, 0x6f),
-            Color32::from_rgb(0x8c, 0x82, 0x6c),
-            Color32::from_rgb(0x6f, 0x8b, 0x85),
-            Color32::from_rgb(0x86, 0x78, 0x86),
-        ];
         match kind {
             RangeKind::Operator => Color32::from_rgb(0x6f, 0x7a, 0x8b),
             RangeKind::Nvtx | RangeKind::Annotation => RANGES[name % RANGES.len()],

@@ -3,13 +3,11 @@
 use bubblescope::trace::{Interval, Ns};
 use eframe::egui::{self, Align2, FontId, PointerButton, Pos2, Rangef, Rect, Role, Sense, Stroke, Ui, UiBuilder, Vec2};
 
-use crate::cells::CellCache;
 use crate::describe;
 use crate::document::{Document, Item, Pick};
 use crate::format;
-use crate::lanes::{self, Canvas};
+use crate::lanes::{self, Brushes, Canvas};
 use crate::minimap;
-use crate::paint::Columns;
 use crate::rows::{Arrangement, FoldKey, Line, Place, layout, lines_between};
 use crate::text::Widths;
 use crate::theme::Palette;
@@ -54,20 +52,21 @@ pub struct Timeline {
     pub names_width: f32,
     /// Where the pointer was over the canvas, as a share of its width.
     pub pointer: Option<f64>,
+    /// Whether to paint without a texture, for a picture that is made of shapes alone.
+    pub as_shapes: bool,
     /// What the last frame drew.
     pub drawn: Drawn,
     reveal: Option<Pick>,
     measuring_from: Option<i64>,
-    cells: CellCache,
-    columns: Columns,
+    brushes: Brushes,
     widths: Option<(f32, Widths)>,
 }
 
 /// What a frame drew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drawn {
-    /// Rectangles of lanes.
-    pub quads: usize,
+    /// Columns of lanes that show something.
+    pub columns: usize,
     /// Names in boxes.
     pub labels: usize,
     /// Lanes on screen.
@@ -83,11 +82,11 @@ impl Default for Timeline {
             measured: None,
             names_width: 220.0,
             pointer: None,
+            as_shapes: false,
             drawn: Drawn::default(),
             reveal: None,
             measuring_from: None,
-            cells: CellCache::default(),
-            columns: Columns::default(),
+            brushes: Brushes::default(),
             widths: None,
         }
     }
@@ -97,11 +96,6 @@ impl Timeline {
     /// Scrolls so that a thing's row is visible in the next frame.
     pub fn reveal(&mut self, pick: Pick) {
         self.reveal = Some(pick);
-    }
-
-    /// Forgets what was kept of lanes, because documents changed.
-    pub fn documents_changed(&mut self) {
-        self.cells.clear();
     }
 
     /// Shows the documents in the rest of `ui`.
@@ -128,7 +122,7 @@ impl Timeline {
         let bounds = docs.iter().map(Document::interval);
         let bounds = bounds.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)));
         let bounds = bounds.unwrap_or(self.view.interval());
-        let moved = minimap::minimap_ui(ui, map, docs, self.view, bounds, &palette, &mut self.cells, &mut self.columns);
+        let moved = minimap::minimap_ui(ui, map, docs, self.view, bounds, &palette);
         actions.extend(moved.map(Action::View));
         self.ruler_ui(ui, ruler, step, &palette, &mut actions);
         self.filter_ui(ui, Rect::from_min_max(full.min, Pos2::new(split - 4.0, body.top())), &mut actions);
@@ -298,7 +292,7 @@ impl Timeline {
         let painter = ui.painter_at(area);
         let Some((_, widths)) = &self.widths else { return };
         let canvas = Canvas { docs, area, top, view: self.view, palette, widths };
-        self.drawn = lanes::paint(&painter, &canvas, shown, step, &mut self.cells, &mut self.columns);
+        self.drawn = lanes::paint(&painter, &canvas, shown, step, &mut self.brushes, self.as_shapes);
 
         let hovered = response.hover_pos().and_then(|pointer| canvas.pick_at(shown, pointer));
         if let Some(measured) = self.measured {

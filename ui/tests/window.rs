@@ -45,7 +45,7 @@ fn a_trace_opens_with_its_lanes() {
         harness.get_by_label(lane);
     }
     let app = harness.state();
-    assert!(app.timeline.drawn.quads > 100 && app.timeline.drawn.lanes >= 5, "{:?}", app.timeline.drawn);
+    assert!(app.timeline.drawn.columns > 100 && app.timeline.drawn.lanes >= 5, "{:?}", app.timeline.drawn);
     assert!(app.timeline.view.start() <= 0 && app.timeline.view.end() >= app.docs[0].trace.end.0);
 }
 

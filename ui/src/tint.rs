@@ -1,0 +1,172 @@
+//! Which colour a thing on the timeline has, as one byte: rows keep it beside every interval, so that painting a
+//! million of them reads neither names nor details.
+
+use bubblescope::analysis::Cause;
+use bubblescope::trace::{ApiKind, Detail, MemoryKind, OpKind, RangeKind};
+use eframe::egui::Color32;
+
+use crate::theme::{KERNEL_TONES, Palette, RANGE_TONES};
+
+/// A colour by its meaning, the same in every palette. There are fewer than 128.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tint(u8);
+
+/// Every kind of call, at the position of its discriminant.
+const CALLS: [ApiKind; 25] = [
+    ApiKind::Launch,
+    ApiKind::GraphLaunch,
+    ApiKind::HostFunction,
+    ApiKind::CopyBlocking,
+    ApiKind::CopyAsync,
+    ApiKind::MemsetBlocking,
+    ApiKind::MemsetAsync,
+    ApiKind::StreamSync,
+    ApiKind::DeviceSync,
+    ApiKind::EventSync,
+    ApiKind::StreamQuery,
+    ApiKind::EventQuery,
+    ApiKind::EventRecord,
+    ApiKind::EventElapsed,
+    ApiKind::StreamWait,
+    ApiKind::EventManage,
+    ApiKind::StreamManage,
+    ApiKind::Alloc,
+    ApiKind::Free,
+    ApiKind::AllocAsync,
+    ApiKind::ModuleLoad,
+    ApiKind::GraphBuild,
+    ApiKind::Context,
+    ApiKind::Profiler,
+    ApiKind::Other,
+];
+
+const COPY_IN: u8 = 0;
+const COPY_OUT: u8 = 1;
+const COPY_OTHER: u8 = 2;
+const MEMSET: u8 = 3;
+const REPLAY: u8 = 4;
+const OPERATOR: u8 = 5;
+const KERNEL: u8 = 6;
+const RANGE: u8 = KERNEL + KERNEL_TONES as u8;
+const CALL: u8 = RANGE + RANGE_TONES as u8;
+const CAUSE: u8 = CALL + CALLS.len() as u8;
+
+impl Tint {
+    /// A graph's replay.
+    pub const REPLAY: Self = Self(REPLAY);
+
+    /// An op's; `name` is the number of its name.
+    pub fn op(kind: OpKind, name: usize, detail: Detail) -> Self {
+        let host = |memory| matches!(memory, MemoryKind::Pageable | MemoryKind::Pinned);
+        Self(match (kind, detail) {
+            (OpKind::Kernel, _) => KERNEL + (name % KERNEL_TONES) as u8,
+            (OpKind::Graph, _) => REPLAY,
+            (OpKind::Memset, _) => MEMSET,
+            (OpKind::Copy, Detail::Copy { from, to: MemoryKind::Device, .. }) if host(from) => COPY_IN,
+            (OpKind::Copy, Detail::Copy { from: MemoryKind::Device, to, .. }) if host(to) => COPY_OUT,
+            (OpKind::Copy, _) => COPY_OTHER,
+        })
+    }
+
+    /// A call's.
+    pub fn call(kind: ApiKind) -> Self {
+        Self(CALL + kind as u8)
+    }
+
+    /// A range's; `name` is the number of its name.
+    pub fn range(kind: RangeKind, name: usize) -> Self {
+        Self(match kind {
+            RangeKind::Operator => OPERATOR,
+            RangeKind::Nvtx | RangeKind::Annotation => RANGE + (name % RANGE_TONES) as u8,
+        })
+    }
+
+    /// That of a bubble of this cause.
+    pub fn cause(cause: Cause) -> Self {
+        let at = Cause::ALL.iter().position(|&other| other == cause).unwrap_or(0);
+        Self(CAUSE + at as u8)
+    }
+
+    /// Whether stripes tell it from its neighbours for those who do not see its colour.
+    pub fn striped(self) -> bool {
+        matches!(self.0, COPY_IN | COPY_OUT | COPY_OTHER | MEMSET)
+    }
+
+    /// The number that [`Tints`] and the index of a lane keep, below 128.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    /// The tint of a number that [`Tint::number`] gave.
+    pub fn of_number(number: u8) -> Self {
+        Self(number)
+    }
+
+    fn color(self, palette: &Palette) -> Color32 {
+        let copy = |from, to| palette.op(OpKind::Copy, 0, Detail::Copy { from, to, asynchronous: true });
+        let at = usize::from(self.0);
+        let within = |first: u8| at - usize::from(first);
+        match self.0 {
+            COPY_IN => copy(MemoryKind::Pinned, MemoryKind::Device),
+            COPY_OUT => copy(MemoryKind::Device, MemoryKind::Pinned),
+            COPY_OTHER => copy(MemoryKind::Device, MemoryKind::Device),
+            MEMSET => palette.op(OpKind::Memset, 0, Detail::None),
+            REPLAY => palette.replay(),
+            OPERATOR => palette.range(RangeKind::Operator, 0),
+            KERNEL..RANGE => palette.op(OpKind::Kernel, within(KERNEL), Detail::None),
+            RANGE..CALL => palette.range(RangeKind::Nvtx, within(RANGE)),
+            CALL..CAUSE => palette.call(CALLS[within(CALL)]),
+            CAUSE.. => Cause::ALL.get(within(CAUSE)).map_or(palette.weak_text, |&cause| palette.cause(cause)),
+        }
+    }
+}
+
+/// The colours of all tints in one palette.
+#[derive(Clone, Debug)]
+pub struct Tints([Color32; 128]);
+
+impl Tints {
+    /// Those of a palette.
+    pub fn of(palette: &Palette) -> Self {
+        Self(std::array::from_fn(|number| Tint(number as u8).color(palette)))
+    }
+
+    /// The colour of a tint.
+    pub fn get(&self, tint: Tint) -> Color32 {
+        self.0[usize::from(tint.0 & 127)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tint_has_the_colour_of_its_thing() {
+        assert!(usize::from(CAUSE) + Cause::ALL.len() < 127, "a lane keeps seven bits, and none for empty cells");
+        for palette in [Palette::DARK, Palette::LIGHT] {
+            let tints = Tints::of(&palette);
+            for (at, kind) in CALLS.into_iter().enumerate() {
+                assert_eq!(kind as usize, at);
+                assert_eq!(tints.get(Tint::call(kind)), palette.call(kind), "{kind:?}");
+            }
+            for &cause in Cause::ALL {
+                assert_eq!(tints.get(Tint::cause(cause)), palette.cause(cause), "{cause}");
+            }
+            for name in 0..20 {
+                for kind in [RangeKind::Nvtx, RangeKind::Annotation, RangeKind::Operator] {
+                    assert_eq!(tints.get(Tint::range(kind, name)), palette.range(kind, name));
+                }
+                for kind in [OpKind::Kernel, OpKind::Memset, OpKind::Graph] {
+                    assert_eq!(tints.get(Tint::op(kind, name, Detail::None)), palette.op(kind, name, Detail::None));
+                }
+            }
+            let memories = [MemoryKind::Unknown, MemoryKind::Pageable, MemoryKind::Pinned, MemoryKind::Device];
+            for (from, to) in memories.iter().flat_map(|&from| memories.map(|to| (from, to))) {
+                let detail = Detail::Copy { from, to, asynchronous: false };
+                assert_eq!(tints.get(Tint::op(OpKind::Copy, 0, detail)), palette.op(OpKind::Copy, 0, detail));
+            }
+            assert_eq!(tints.get(Tint::REPLAY), palette.replay());
+        }
+    }
+}
