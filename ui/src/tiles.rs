@@ -244,8 +244,7 @@ impl Making<'_> {
             let (start, end) = (self.start[at].max(from), self.end[at].min(to));
             let mut cell = ((start >> exponent) - first) as usize;
             let mut time = start;
-            loop {
-                let Some(sum) = sums.get_mut(cell) else { break };
+            while let Some(sum) = sums.get_mut(cell) {
                 let until = start_of(first + cell as i64 + 1, exponent).min(end);
                 sum.add(until - time, at);
                 if until >= end {
