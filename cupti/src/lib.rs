@@ -3,6 +3,7 @@
 #[expect(unsafe_code, reason = "is called by a C library and owns its buffers")]
 pub mod collector;
 pub mod decode;
+pub mod inject;
 #[expect(unsafe_code, reason = "loads and calls C libraries")]
 pub mod loader;
 pub mod spool;

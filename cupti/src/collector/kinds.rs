@@ -85,29 +85,98 @@ pub(super) fn wanted(config: &Config, version: u32) -> Vec<(u32, Need)> {
     kinds
 }
 
-/// Calls that only ask for a state, take no time worth knowing and come in great numbers. `cuKernelGetName` is CUPTI's
-/// own, once for each launch. Calls that launch, copy, wait, allocate, load or poll are never among them: each may be
-/// the cause of idle time.
-const NOISE: [&str; 19] = [
-    "cudaGetDevice",
-    "cudaSetDevice",
-    "cudaGetLastError",
-    "cudaPeekAtLastError",
-    "cudaStreamIsCapturing",
-    "cudaStreamGetCaptureInfo",
+/// Calls that only ask for or set a state of the host, take no time worth knowing and come in great numbers.
+/// `cuKernelGetName` is CUPTI's own, once for each launch; the call configuration is pushed and popped around each
+/// `<<<>>>`. Calls that launch, copy, wait, allocate, load or poll are never among them, nor those that are known to be
+/// slow (`cudaGetDeviceProperties`, `cudaMemGetInfo`): each may be the cause of idle time.
+const NOISE: &[&str] = &[
+    "__cudaGetKernel",
+    "__cudaGetProcAddress",
+    "__cudaPopCallConfiguration",
+    "__cudaPushCallConfiguration",
     "cudaDeviceGetAttribute",
+    "cudaDeviceGetDefaultMemPool",
+    "cudaDeviceGetMemPool",
+    "cudaDeviceGetStreamPriorityRange",
+    "cudaDriverGetVersion",
     "cudaFuncGetAttributes",
+    "cudaFuncGetName",
+    "cudaFuncGetParamInfo",
+    "cudaGetDevice",
+    "cudaGetDeviceCount",
+    "cudaGetDeviceFlags",
+    "cudaGetDriverEntryPoint",
+    "cudaGetDriverEntryPointByVersion",
+    "cudaGetErrorName",
+    "cudaGetErrorString",
+    "cudaGetExportTable",
+    "cudaGetFuncBySymbol",
+    "cudaGetKernel",
+    "cudaGetLastError",
+    "cudaMemPoolGetAttribute",
+    "cudaOccupancyAvailableDynamicSMemPerBlock",
     "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
     "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    "cudaOccupancyMaxActiveClusters",
+    "cudaOccupancyMaxPotentialClusterSize",
+    "cudaPeekAtLastError",
+    "cudaPointerGetAttributes",
+    "cudaRuntimeGetVersion",
+    "cudaSetDevice",
+    "cudaStreamGetCaptureInfo",
+    "cudaStreamGetDevice",
+    "cudaStreamGetFlags",
+    "cudaStreamGetId",
+    "cudaStreamGetPriority",
+    "cudaStreamIsCapturing",
+    "cudaThreadExchangeStreamCaptureMode",
+    "cuCtxGetApiVersion",
     "cuCtxGetCurrent",
     "cuCtxGetDevice",
+    "cuCtxGetFlags",
+    "cuCtxGetId",
+    "cuCtxGetStreamPriorityRange",
+    "cuCtxPopCurrent",
+    "cuCtxPushCurrent",
+    "cuCtxSetCurrent",
+    "cuDeviceGet",
     "cuDeviceGetAttribute",
+    "cuDeviceGetCount",
+    "cuDeviceGetDefaultMemPool",
+    "cuDeviceGetMemPool",
     "cuDevicePrimaryCtxGetState",
-    "cuKernelGetAttribute",
-    "cuKernelGetName",
+    "cuDriverGetVersion",
     "cuFuncGetAttribute",
+    "cuFuncGetModule",
+    "cuFuncGetName",
+    "cuFuncGetParamInfo",
+    "cuFuncIsLoaded",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGetExportTable",
+    "cuGetProcAddress",
+    "cuKernelGetAttribute",
+    "cuKernelGetLibrary",
+    "cuKernelGetName",
+    "cuKernelGetParamInfo",
+    "cuMemPoolGetAttribute",
+    "cuOccupancyAvailableDynamicSMemPerBlock",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    "cuOccupancyMaxActiveClusters",
+    "cuOccupancyMaxPotentialBlockSize",
+    "cuOccupancyMaxPotentialBlockSizeWithFlags",
+    "cuOccupancyMaxPotentialClusterSize",
     "cuPointerGetAttribute",
     "cuPointerGetAttributes",
+    "cuStreamGetCaptureInfo",
+    "cuStreamGetCtx",
+    "cuStreamGetDevice",
+    "cuStreamGetFlags",
+    "cuStreamGetId",
+    "cuStreamGetPriority",
+    "cuStreamIsCapturing",
+    "cuThreadExchangeStreamCaptureMode",
 ];
 
 /// Whether a call of this name, with its version suffix, is left out by default.
@@ -151,6 +220,17 @@ mod tests {
     }
 
     #[test]
+    fn the_names_of_noise_say_that_they_only_ask() {
+        // A name from the list that is none of these has to be looked at again.
+        let harmless = ["Get", "Is", "Peek", "Occupancy", "Set", "CallConfiguration", "Current", "ExchangeStreamCapture"];
+        let suspect = ["Launch", "Memcpy", "Memset", "Synchronize", "Wait", "Malloc", "Alloc", "Free", "Load", "Query"];
+        for name in NOISE {
+            assert!(harmless.iter().any(|word| name.contains(word)), "{name}");
+            assert!(*name == "cuFuncIsLoaded" || !suspect.iter().any(|word| name.contains(word)), "{name}");
+        }
+    }
+
+    #[test]
     fn marker_comes_before_its_data() {
         let kinds = enabled(&Config { nvtx: true, ..Config::default() }, 27);
         let at = |wanted| kinds.iter().position(|&kind| kind == wanted);
@@ -159,7 +239,14 @@ mod tests {
 
     #[test]
     fn what_may_cause_idle_time_is_never_noise() {
-        for name in ["cudaGetDevice_v3020", "cuCtxGetCurrent", "cudaStreamIsCapturing_ptsz_v10000", "cuKernelGetName"] {
+        for name in [
+            "cudaGetDevice_v3020",
+            "cuCtxGetCurrent",
+            "cudaStreamIsCapturing_ptsz_v10000",
+            "cuKernelGetName",
+            "__cudaPushCallConfiguration_v7000",
+            "cuCtxPushCurrent_v2",
+        ] {
             assert!(is_noise(name), "{name}");
         }
         for name in [
@@ -171,7 +258,13 @@ mod tests {
             "cudaMalloc_v3020",
             "cuModuleLoadData",
             "cudaGetDevice_v",
-            "cudaGetDeviceCount_v3020",
+            "cudaGetDeviceProperties_v2_v12000",
+            "cudaMemGetInfo_v3020",
+            "cudaEventElapsedTime_v3020",
+            "cudaStreamWaitEvent_v3020",
+            "cudaFree_v3020",
+            "cuKernelGetFunction",
+            "cuCtxSynchronize",
         ] {
             assert!(!is_noise(name), "{name}");
         }

@@ -172,6 +172,11 @@ impl Recorder {
     }
 }
 
+/// `CLOCK_MONOTONIC` in nanoseconds.
+pub(crate) fn monotonic_ns() -> i64 {
+    clock::now(libc::CLOCK_MONOTONIC)
+}
+
 /// Loads CUPTI, and takes and gives back its one place for a client: whether recording could start. Call it in a child,
 /// since a library is never unloaded and the driver may be started.
 ///

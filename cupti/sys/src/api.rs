@@ -116,6 +116,9 @@ api! {
             unsafe extern "C" fn(*mut SubscriberHandle, Option<Callback>, *mut c_void) -> RawResult,
         /// Gives the subscription back.
         unsubscribe = "cuptiUnsubscribe": unsafe extern "C" fn(SubscriberHandle) -> RawResult,
+        /// Switches one callback on or off: on, subscriber, domain, id.
+        enable_callback = "cuptiEnableCallback":
+            unsafe extern "C" fn(u32, SubscriberHandle, u32, u32) -> RawResult,
         /// Sets how thread ids are made (`CUpti_ActivityThreadIdType`).
         set_thread_id_type = "cuptiSetThreadIdType": unsafe extern "C" fn(u32) -> RawResult,
         /// Sets an attribute: attribute, size of the value, value.
