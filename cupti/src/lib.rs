@@ -9,4 +9,4 @@ pub mod loader;
 pub mod spool;
 
 pub use collector::{Config, Recorder, RecorderError, Summary};
-pub use cupti_sys::LoadError;
+pub use cupti_sys::{Api, LoadError};

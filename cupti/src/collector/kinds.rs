@@ -7,6 +7,8 @@ use crate::spool::Graphs;
 pub(super) mod version {
     pub(in crate::collector) const CUDA_12_8: u32 = 26;
     pub(in crate::collector) const CUDA_12_9: u32 = 27;
+    /// Switching kernels off may deadlock there, which 130001 mends.
+    pub(in crate::collector) const CUDA_13_0: u32 = 130_000;
     pub(in crate::collector) const CUDA_13_1: u32 = 130_100;
     pub(in crate::collector) const CUDA_13_2: u32 = 130_200;
 }

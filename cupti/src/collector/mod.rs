@@ -6,6 +6,7 @@
 
 mod clock;
 mod config;
+mod file;
 mod kinds;
 mod machine;
 mod pool;
@@ -14,25 +15,34 @@ mod shared;
 mod spooler;
 mod strides;
 mod texts;
+mod watch;
 
 pub use config::Config;
+pub use watch::{Event, Listener, RangeText, Watch};
 
 use crate::loader::{Cupti, Driver, DriverError, LoaderError};
 use crate::spool::{Drops, Header, RecordSize, Writer};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use cupti_sys::Api;
+use file::SpoolFile;
 use setup::Setup;
 use shared::{Message, SHARED, Shared};
 use spooler::Spooler;
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 /// How long stopping waits for the writer: a disk may be slow, but a process must end.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the end of a window waits for work that was started in it.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Told when a recording has a fault, on the recorder's threads.
+pub type OnFault = fn(&str);
 
 /// A recording in progress. At most one in the life of a process. If it is not stopped, it is ended when the process
 /// exits; when the process is killed, the spool holds what had been fetched.
@@ -141,18 +151,7 @@ impl Recorder {
     /// # Errors
     /// As for [`Self::start`].
     pub fn start_with(driver: Driver, config: &Config, spool: &Path) -> Result<Self, RecorderError> {
-        if shared::is_forked() {
-            return Err(RecorderError::Forked);
-        }
-        if STARTED.swap(true, Ordering::AcqRel) {
-            return Err(RecorderError::AlreadyStarted);
-        }
-        let started = start(driver, config, spool);
-        // Once CUPTI knows our callbacks there is no second try.
-        if started.is_err() && SHARED.get().is_none() {
-            STARTED.store(false, Ordering::Release);
-        }
-        started
+        Reserved::take(driver, config)?.begin(spool, |_| ())
     }
 
     /// Adds a note to the spool: a key and a JSON text. Notes stand in the order of the calls.
@@ -162,14 +161,96 @@ impl Recorder {
         }
     }
 
-    /// Fetches all records, also of work that still runs, and ends the spool. Wait for the work first, or its records
-    /// have no end.
+    /// Switches recording off: what begins from now on is not recorded. [`Self::stop`] has still to be called. This may
+    /// be done inside a call of the program.
+    pub fn switch_off(&self) {
+        self.shared.switch_off();
+    }
+
+    /// Fetches all records, also of work that still runs, ends the spool, and lets go of CUPTI as far as that is safe in
+    /// a process that lives on. Wait for the work first: what still runs after a second has no end in the spool.
     ///
     /// # Errors
     /// In a forked child, or when the writer does not answer.
     pub fn stop(self) -> Result<Summary, RecorderError> {
-        finish(self.shared)
+        finish(self.shared, Afterwards::LivesOn)
     }
+}
+
+/// CUPTI's one place for a client, taken, and everything set that has to be set before contexts are made. Nothing is
+/// recorded yet. When it is dropped the place stays taken; see [`Self::give_up`].
+#[derive(Debug)]
+pub struct Reserved {
+    driver: Driver,
+    config: Config,
+    cupti: Cupti,
+    setup: Setup,
+    attributes: Vec<setup::Setting>,
+}
+
+impl Reserved {
+    /// Loads CUPTI and takes the place.
+    ///
+    /// # Errors
+    /// When there is no CUPTI, or when it refuses. The process can go on unrecorded.
+    pub fn take(driver: Driver, config: &Config) -> Result<Self, RecorderError> {
+        if shared::is_forked() {
+            return Err(RecorderError::Forked);
+        }
+        if STARTED.swap(true, Ordering::AcqRel) {
+            return Err(RecorderError::AlreadyStarted);
+        }
+        let taken = Cupti::load(&driver, config.cupti.as_deref())
+            .map_err(RecorderError::from)
+            .and_then(|cupti| Ok((Setup::subscribe(&cupti)?, cupti)));
+        match taken {
+            Ok((setup, cupti)) => {
+                let attributes = setup::attributes(&cupti, config);
+                Ok(Self { driver, config: config.clone(), cupti, setup, attributes })
+            }
+            Err(error) => {
+                STARTED.store(false, Ordering::Release);
+                Err(error)
+            }
+        }
+    }
+
+    /// The functions of CUPTI.
+    pub fn api(&self) -> &Api {
+        &self.cupti.api
+    }
+
+    /// Asks to be told of calls, also while nothing is recorded. A process has one listener, the first.
+    pub fn listen(&self, watch: Watch, listener: Listener) {
+        let _ = watch::LISTENER.set(listener);
+        for id in watch.ids() {
+            self.setup.watch(&self.cupti.api, id);
+        }
+    }
+
+    /// Starts recording into a new spool at `spool`.
+    ///
+    /// # Errors
+    /// When CUPTI refuses, or when the spool cannot be created. The place is given back.
+    pub fn begin(self, spool: &Path, on_fault: OnFault) -> Result<Recorder, RecorderError> {
+        let begun = begin(self, spool, on_fault);
+        // Once CUPTI knows our callbacks there is no second try.
+        if begun.is_err() && SHARED.get().is_none() {
+            STARTED.store(false, Ordering::Release);
+        }
+        begun
+    }
+
+    /// Gives the place back.
+    pub fn give_up(self) {
+        self.setup.give_up(&self.cupti.api);
+        STARTED.store(false, Ordering::Release);
+    }
+}
+
+/// This process's executable and arguments.
+pub(crate) fn this_process() -> (String, Vec<String>) {
+    (machine::exe(), machine::command_line())
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
@@ -188,24 +269,23 @@ pub fn try_cupti(driver: Driver, given: Option<&Path>) -> Result<Cupti, Recorder
     Ok(cupti)
 }
 
-fn start(driver: Driver, config: &Config, path: &Path) -> Result<Recorder, RecorderError> {
+fn begin(reserved: Reserved, path: &Path, on_fault: OnFault) -> Result<Recorder, RecorderError> {
+    let Reserved { driver, config, cupti, setup, attributes } = reserved;
+    let config = &config;
     let spool_error = |source| RecorderError::Spool { path: path.to_owned(), source };
-    let cupti = Cupti::load(&driver, config.cupti.as_deref())?;
-    let setup = Setup::subscribe(&cupti)?;
-    let file = match File::create(path) {
+    let file = match File::create(path).and_then(SpoolFile::new) {
         Ok(file) => file,
         Err(error) => {
             setup.give_up(&cupti.api);
             return Err(spool_error(error));
         }
     };
-    let attributes = setup::attributes(&cupti, config);
 
     let pool = pool::Pool::new(config.buffer_bytes, config.memory_limit);
     pool.prepare(config.buffers);
     let (messages, inbox) = unbounded();
     let Cupti { api, version, .. } = cupti;
-    let shared = Shared::new(api, pool, messages, file.as_raw_fd());
+    let shared = Shared::new(api, pool, messages, file.identity());
     if SHARED.set(shared).is_err() {
         return Err(RecorderError::AlreadyStarted);
     }
@@ -220,6 +300,10 @@ fn start(driver: Driver, config: &Config, path: &Path) -> Result<Recorder, Recor
             return Err(error);
         }
     };
+    let setup = shared.keep(setup, version, enabled.kinds.clone());
+    for id in watch::CONTEXT_ENDS {
+        setup.watch(&shared.api, id);
+    }
     let sizes = setup::sizes(&shared.api, version, &enabled.kinds);
     let header = Header {
         recorder: concat!("bubblescope ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -235,22 +319,29 @@ fn start(driver: Driver, config: &Config, path: &Path) -> Result<Recorder, Recor
         sizes: sizes.iter().map(|(kind, bytes)| RecordSize { kind, bytes }).collect(),
         machine: machine::machine(),
     };
-    let out = Writer::new(file, &header).map_err(spool_error)?;
+    let out = match Writer::new(file, &header) {
+        Ok(out) => out,
+        Err(error) => {
+            shared.let_go();
+            return Err(spool_error(error));
+        }
+    };
     let note = serde_json::json!({
         "config": config, "attributes": attributes, "refused": enabled.refused, "left_out": enabled.left_out,
     });
     let _ = shared.messages.send(Message::Note { key: "recorder".to_owned(), json: note.to_string() });
     let _ = shared.messages.send(Message::Tick(clock::anchor(&shared.api)));
 
-    let spooler = Spooler::new(shared, out, sizes, config.buffers.div_ceil(2));
-    spawn("bubbles-spool", move || spooler.run(&inbox))?;
+    let spooler = Spooler::new(shared, out, sizes, config.buffers.div_ceil(2), on_fault);
+    spawn("bubbles-spool", move || spooler.run(&inbox)).inspect_err(|_| shared.let_go())?;
     let (stop, stop_inbox) = bounded(1);
     let (stopped_sender, stopped) = bounded(1);
     let interval = config.flush_interval.max(Duration::from_millis(1));
     spawn("bubbles-flush", move || {
         flush(shared, interval, &stop_inbox);
         let _ = stopped_sender.send(());
-    })?;
+    })
+    .inspect_err(|_| shared.let_go())?;
     *FLUSHER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Flusher { stop, stopped });
 
     // SAFETY: the handlers are functions of this library, which is never unloaded, and may run at any time.
@@ -264,28 +355,53 @@ fn start(driver: Driver, config: &Config, path: &Path) -> Result<Recorder, Recor
 /// Fetches complete buffers and reads the clocks, until told to stop.
 fn flush(shared: &Shared, interval: Duration, stop: &Receiver<()>) {
     while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-        // Before CUPTI has asked for a buffer there is nothing to fetch.
-        if shared.outstanding() > 0 {
-            // SAFETY: an `Api` in use means that a driver is there; this is no thread of CUPTI.
-            unsafe { (shared.api.activity_flush_all)(0) };
-        }
+        shared.fetch();
         let _ = shared.messages.send(Message::Tick(clock::anchor(&shared.api)));
     }
 }
 
 extern "C" fn at_exit() {
-    let _ = catch_unwind(|| SHARED.get().map(finish));
+    let _ = catch_unwind(|| SHARED.get().map(|shared| finish(shared, Afterwards::Ends)));
 }
 
-/// Ends the recording, once.
-fn finish(shared: &'static Shared) -> Result<Summary, RecorderError> {
+/// What comes after the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Afterwards {
+    /// The process goes on.
+    LivesOn,
+    /// The process ends.
+    Ends,
+}
+
+/// Ends the recording, once. Whoever comes second waits until it has ended, since the process may end then.
+fn finish(shared: &'static Shared, afterwards: Afterwards) -> Result<Summary, RecorderError> {
     if shared::is_forked() {
         return Err(RecorderError::Forked);
     }
-    let flusher = FLUSHER.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(flusher) = flusher else { return Err(RecorderError::AlreadyStopped) };
-    let _ = flusher.stop.send(());
-    let _ = flusher.stopped.recv_timeout(PATIENCE);
+    let begin = Instant::now();
+    let mut flusher = loop {
+        match FLUSHER.try_lock() {
+            Ok(flusher) => break flusher,
+            Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) if begin.elapsed() > PATIENCE => return Err(RecorderError::WriterLost),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    let Some(Flusher { stop, stopped }) = flusher.take() else { return Err(RecorderError::AlreadyStopped) };
+    if afterwards == Afterwards::LivesOn {
+        shared.switch_off();
+    }
+    let _ = stop.send(());
+    let _ = stopped.recv_timeout(PATIENCE);
+    if afterwards == Afterwards::LivesOn {
+        // A forced flush gives records of running work without an end, and never again.
+        let begin = Instant::now();
+        shared.fetch();
+        while shared.outstanding() > 0 && begin.elapsed() < DRAIN {
+            std::thread::sleep(Duration::from_millis(10));
+            shared.fetch();
+        }
+    }
     // Also buffers with records of work that still runs.
     let forced = cupti_sys::bindings::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
     // SAFETY: an `Api` in use means that a driver is there; this is no thread of CUPTI.
@@ -294,11 +410,20 @@ fn finish(shared: &'static Shared) -> Result<Summary, RecorderError> {
     let _ = shared.messages.send(Message::Tick(clock::anchor(&shared.api)));
     let (answer, summary) = bounded(1);
     shared.messages.send(Message::Stop { answer }).map_err(|_| RecorderError::WriterLost)?;
-    summary.recv_timeout(PATIENCE).map_err(|_| RecorderError::WriterLost)
+    let summary = summary.recv_timeout(PATIENCE).map_err(|_| RecorderError::WriterLost)?;
+    if afterwards == Afterwards::LivesOn {
+        shared.let_go();
+        shared.pool.release();
+    }
+    Ok(summary)
 }
 
-/// Starts a thread which takes no signals: those are for the program's own threads.
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), RecorderError> {
+/// Starts a thread of the recorder, which takes no signals: those are for the program's own threads. A panic ends the
+/// thread and nothing else.
+///
+/// # Errors
+/// When the system has no room for a thread.
+pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), RecorderError> {
     let mut all = std::mem::MaybeUninit::uninit();
     let mut before = std::mem::MaybeUninit::uninit();
     // SAFETY: both sets are written before they are read; a new thread inherits the mask of the one that starts it.

@@ -98,6 +98,15 @@ impl Pool {
         let _ = free.put.send(buffer);
     }
 
+    /// Unmaps the buffers that are free.
+    pub(super) fn release(&self) {
+        for buffer in self.free.take.try_iter().chain(self.free_small.take.try_iter()) {
+            self.allocated.fetch_sub(buffer.len, Ordering::Relaxed);
+            // SAFETY: the mapping is ours alone, and is not used again.
+            unsafe { libc::munmap(buffer.start.as_ptr().cast(), buffer.len) };
+        }
+    }
+
     fn allocate(&self, len: usize, limit: usize, touch: bool) -> Option<Buffer> {
         self.allocated
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sum| sum.checked_add(len).filter(|&sum| sum <= limit))

@@ -2,18 +2,19 @@
 
 use super::kinds::{self, Need, version};
 use super::spooler::{DRIVER_DOMAIN, RUNTIME_DOMAIN, callback_name};
-use super::{Config, RecorderError, shared};
+use super::{Config, RecorderError, shared, watch};
 use crate::decode::SizeTable;
 use crate::loader::Cupti;
-use cupti_sys::api::{SubscriberHandle, SubscriberParams};
+use cupti_sys::api::SubscriberParams;
 use cupti_sys::{Api, bindings as sys};
 use serde::Serialize;
 use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A subscription, which keeps others from taking the buffers away unseen.
 #[derive(Debug)]
 pub(super) struct Setup {
-    subscriber: SubscriberHandle,
+    subscriber: AtomicPtr<c_void>,
 }
 
 impl Setup {
@@ -21,18 +22,31 @@ impl Setup {
         let api = &cupti.api;
         let mut subscriber = std::ptr::null_mut();
         // SAFETY: a `Cupti` means that a driver is there; the callback lives as long as the process.
-        let result = unsafe { (api.subscribe)(&raw mut subscriber, Some(shared::no_callback), std::ptr::null_mut()) };
+        let result = unsafe { (api.subscribe)(&raw mut subscriber, Some(watch::callback), std::ptr::null_mut()) };
         match result {
-            0 => Ok(Self { subscriber }),
+            0 => Ok(Self { subscriber: AtomicPtr::new(subscriber) }),
             sys::CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED => Err(RecorderError::Busy { holder: holder(cupti) }),
             result => Err(refused(api, "cuptiSubscribe", result)),
         }
     }
 
-    /// Gives the subscription back when recording cannot start.
+    /// Asks to be told of a call. What a version does not know is not called there either.
+    pub(super) fn watch(&self, api: &Api, (domain, id): (u32, u32)) {
+        let subscriber = self.subscriber.load(Ordering::Acquire);
+        if !subscriber.is_null() {
+            // SAFETY: the handle is from `subscribe`. Nobody else enables callbacks at the same time: that is done while
+            // the subscription is being set up, or under the lock of whoever holds it.
+            unsafe { (api.enable_callback)(1, subscriber, domain, id) };
+        }
+    }
+
+    /// Gives the subscription back, once.
     pub(super) fn give_up(&self, api: &Api) {
-        // SAFETY: the handle is from `subscribe`; no callback domain was enabled.
-        unsafe { (api.unsubscribe)(self.subscriber) };
+        let subscriber = self.subscriber.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if !subscriber.is_null() {
+            // SAFETY: the handle is from `subscribe`.
+            unsafe { (api.unsubscribe)(subscriber) };
+        }
     }
 }
 
@@ -60,7 +74,7 @@ fn holder(cupti: &Cupti) -> Option<String> {
     let mut subscriber = std::ptr::null_mut();
     // SAFETY: all pointers live through the call, and the structure says how long it is.
     let result =
-        unsafe { subscribe_v2(&raw mut subscriber, Some(shared::no_callback), std::ptr::null_mut(), &raw mut params) };
+        unsafe { subscribe_v2(&raw mut subscriber, Some(watch::callback), std::ptr::null_mut(), &raw mut params) };
     if result == 0 {
         // It went away in between. The error stands; nothing is left behind.
         // SAFETY: the handle is from the call above.

@@ -3,13 +3,15 @@
 //! CUPTI gives its buffer callbacks no pointer of ours, and may call them until the last moment of the process. So the
 //! state is one static that is never dropped. The callbacks call neither CUDA nor CUPTI, take no lock and never unwind.
 
+use super::file::Identity;
+use super::kinds::version;
 use super::pool::{Buffer, Pool};
+use super::setup::Setup;
 use crate::spool::Anchor;
 use crossbeam_channel::Sender;
 use cupti_sys::Api;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -40,9 +42,18 @@ pub(super) struct Shared {
     pub(super) api: Api,
     pub(super) pool: Pool,
     pub(super) messages: Sender<Message>,
-    pub(super) spool_fd: RawFd,
     pub(super) counts: Counts,
+    spool: Identity,
     stopped: AtomicBool,
+    /// What was set up, for taking it down.
+    kept: OnceLock<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    setup: Setup,
+    version: u32,
+    kinds: Vec<u32>,
 }
 
 /// Counted by the callbacks.
@@ -56,8 +67,40 @@ pub(super) struct Counts {
 }
 
 impl Shared {
-    pub(super) fn new(api: Api, pool: Pool, messages: Sender<Message>, spool_fd: RawFd) -> Self {
-        Self { api, pool, messages, spool_fd, counts: Counts::default(), stopped: AtomicBool::new(false) }
+    pub(super) fn new(api: Api, pool: Pool, messages: Sender<Message>, spool: Identity) -> Self {
+        Self { api, pool, messages, counts: Counts::default(), spool, stopped: AtomicBool::new(false), kept: OnceLock::new() }
+    }
+
+    /// Keeps what was set up, and gives it.
+    pub(super) fn keep(&self, setup: Setup, version: u32, kinds: Vec<u32>) -> &Setup {
+        &self.kept.get_or_init(|| Kept { setup, version, kinds }).setup
+    }
+
+    /// Switches the kinds off, unless that may hang.
+    pub(super) fn switch_off(&self) {
+        let Some(kept) = self.kept.get().filter(|kept| kept.version != version::CUDA_13_0) else { return };
+        for &kind in &kept.kinds {
+            // SAFETY: an `Api` in use means that a driver is there; this is no buffer callback.
+            unsafe { (self.api.activity_disable)(kind) };
+        }
+    }
+
+    /// Gives CUPTI's place for a client back. Nothing more is recorded.
+    pub(super) fn let_go(&self) {
+        self.set_stopped();
+        self.switch_off();
+        if let Some(kept) = self.kept.get() {
+            kept.setup.give_up(&self.api);
+        }
+    }
+
+    /// Asks CUPTI for the buffers whose records are all complete.
+    pub(super) fn fetch(&self) {
+        // Before CUPTI has asked for a buffer there is nothing to fetch.
+        if self.outstanding() > 0 {
+            // SAFETY: an `Api` in use means that a driver is there; this is no buffer callback.
+            unsafe { (self.api.activity_flush_all)(0) };
+        }
     }
 
     /// From here on nothing more is recorded.
@@ -154,19 +197,11 @@ pub(super) unsafe extern "C" fn buffer_completed(
     }));
 }
 
-/// `CUpti_CallbackFunc`: nothing is subscribed to; the subscription keeps others from taking the buffers away unseen.
-///
-/// # Safety
-/// None needed.
-pub(super) unsafe extern "C" fn no_callback(_data: *mut c_void, _domain: u32, _id: u32, _info: *const c_void) {}
-
 /// Runs in a forked child, where only async-signal-safe calls are allowed: there is no recorder here, and the spool
 /// belongs to the parent.
 pub(super) unsafe extern "C" fn in_forked_child() {
     FORKED.store(true, Ordering::Release);
     if let Some(shared) = SHARED.get() {
-        // SAFETY: `close` is async-signal-safe. The file object of this descriptor belongs to a thread that does not
-        // exist in this process, so nothing else will close it.
-        unsafe { libc::close(shared.spool_fd) };
+        shared.spool.close_in_child();
     }
 }

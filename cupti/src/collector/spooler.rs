@@ -1,9 +1,10 @@
 //! The thread that writes the spool.
 
+use super::file::SpoolFile;
 use super::shared::{Message, Shared};
 use super::strides::Strides;
 use super::texts::Texts;
-use super::{Summary, kinds::kind, pool::Buffer};
+use super::{OnFault, Summary, kinds::kind, pool::Buffer};
 use crate::decode::SizeTable;
 use crate::spool::{CallbackName, Drops, End, Text, Writer};
 use crossbeam_channel::Receiver;
@@ -12,14 +13,14 @@ pub(super) use cupti_sys::bindings::{
 };
 use rustc_hash::FxHashSet;
 use std::ffi::CStr;
-use std::fs::File;
 use std::sync::atomic::Ordering;
 
 /// Everything that thread knows.
 #[derive(Debug)]
 pub(super) struct Spooler {
     shared: &'static Shared,
-    out: Writer<File>,
+    on_fault: OnFault,
+    out: Writer<SpoolFile>,
     /// Buffers to keep ready.
     spare: usize,
     strides: Strides,
@@ -33,9 +34,16 @@ pub(super) struct Spooler {
 }
 
 impl Spooler {
-    pub(super) fn new(shared: &'static Shared, out: Writer<File>, sizes: SizeTable, spare: usize) -> Self {
+    pub(super) fn new(
+        shared: &'static Shared,
+        out: Writer<SpoolFile>,
+        sizes: SizeTable,
+        spare: usize,
+        on_fault: OnFault,
+    ) -> Self {
         Self {
             shared,
+            on_fault,
             out,
             spare,
             strides: Strides::new(sizes),
@@ -163,10 +171,13 @@ impl Spooler {
     }
 
     /// Writes, unless an earlier write failed.
-    fn write(&mut self, write: impl FnOnce(&mut Writer<File>) -> std::io::Result<()>) {
+    fn write(&mut self, write: impl FnOnce(&mut Writer<SpoolFile>) -> std::io::Result<()>) {
         if self.summary.write_error.is_none()
             && let Err(error) = write(&mut self.out)
         {
+            // Half a chunk is of no use, and without it there may be room to say what happened.
+            self.out.get_ref().cut(self.out.written());
+            (self.on_fault)(&format!("the recording ends early: the spool cannot be written: {error}"));
             self.summary.write_error = Some(error.to_string());
         }
     }

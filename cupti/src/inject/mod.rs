@@ -88,6 +88,14 @@ pub struct Fault {
     pub before_recording: bool,
 }
 
+impl Fault {
+    /// A fault of this process.
+    pub fn of_this_process(message: String, before_recording: bool) -> Self {
+        let (exe, command_line) = crate::collector::this_process();
+        Self { pid: std::process::id(), exe, command_line, message, before_recording }
+    }
+}
+
 /// The environment variables to set for a target that shall be recorded, `library` being the recorder library's path.
 /// All others stay as they are.
 ///

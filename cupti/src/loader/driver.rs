@@ -59,7 +59,8 @@ impl Driver {
     }
 
     /// A driver that is known to be there, without looking: because libcuda itself called us (injection), or because
-    /// the library which will be loaded as CUPTI is known not to need one (tests).
+    /// the library which will be loaded as CUPTI is known not to need one (tests). Its version may be 0 when it cannot
+    /// be asked for.
     ///
     /// # Safety
     /// CUPTI will be called. It crashes the process if it needs a driver and there is none.
@@ -67,7 +68,7 @@ impl Driver {
         Self { version }
     }
 
-    /// `cuDriverGetVersion`: `1000 * major + 10 * minor` of the newest CUDA the driver serves.
+    /// `cuDriverGetVersion`: `1000 * major + 10 * minor` of the newest CUDA the driver serves; 0 when it is not known.
     pub fn version(&self) -> u32 {
         self.version
     }

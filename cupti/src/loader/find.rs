@@ -57,6 +57,18 @@ pub(super) fn mapped_cudart_major() -> Option<u32> {
     mapped("libcudart.so").iter().find_map(|path| major_of(path))
 }
 
+/// The newest CUDA major version that the mapped driver serves, by its own version: `libcuda.so.580.159.03`.
+pub(super) fn mapped_driver_major() -> Option<u32> {
+    mapped("libcuda.so").iter().find_map(|path| driver_major(path.file_name()?.to_str()?))
+}
+
+fn driver_major(file: &str) -> Option<u32> {
+    /// The first driver that serves CUDA 13.
+    const CUDA_13: u32 = 580;
+    let branch: u32 = file.strip_prefix("libcuda.so.")?.split_once('.')?.0.parse().ok()?;
+    Some(if branch >= CUDA_13 { 13 } else { 12 })
+}
+
 /// `libcupti.so.13` and `libcudart.so.13.0.88` are of major version 13; `libcupti.so.2025.3.1` does not say.
 fn major_of(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
@@ -67,19 +79,32 @@ fn major_of(path: &Path) -> Option<u32> {
 /// Folders that may hold a libcupti, from the environment of this process.
 #[derive(Debug, Default)]
 pub(super) struct Places {
+    /// Toolkits that the process's libcudart is part of.
+    own_toolkits: Vec<PathBuf>,
     site_packages: Vec<PathBuf>,
     toolkits: Vec<PathBuf>,
     loader: Vec<PathBuf>,
 }
 
 impl Places {
-    pub(super) fn from_environment() -> Self {
-        Self::new(Path::new("/"), &|name| std::env::var_os(name))
+    /// What the process uses comes first, then what the environment names, then the usual places.
+    pub(super) fn of_this_process() -> Self {
+        let mut files = mapped("libcudart.so");
+        let packages = mapped("").into_iter().filter(|path| package_folder(path).is_some());
+        files.extend(packages);
+        Self::new(Path::new("/"), &|name| std::env::var_os(name), &files)
     }
 
-    /// `root` stands before the fixed folders.
-    fn new(root: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
+    /// `root` stands before the fixed folders; `mapped` are files of the process: its libcudart, and what comes from
+    /// Python packages.
+    fn new(root: &Path, variable: &dyn Fn(&str) -> Option<OsString>, mapped: &[PathBuf]) -> Self {
         let mut places = Self::default();
+        for path in mapped {
+            match package_folder(path) {
+                Some(folder) => places.site_packages.push(folder.to_owned()),
+                None => places.own_toolkits.extend(toolkit_folders(path)),
+            }
+        }
         let folder = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let split = |name: &str| -> Vec<PathBuf> {
             variable(name)
@@ -117,7 +142,7 @@ impl Places {
         places.loader.extend(folder("CONDA_PREFIX").map(|prefix| prefix.join("lib")));
         places.loader.extend([root.join("usr/lib/x86_64-linux-gnu"), root.join("usr/lib64")]);
 
-        for folders in [&mut places.site_packages, &mut places.toolkits, &mut places.loader] {
+        for folders in [&mut places.own_toolkits, &mut places.site_packages, &mut places.toolkits, &mut places.loader] {
             let mut seen = Vec::new();
             folders.retain(|folder| {
                 folder.is_dir() && !seen.contains(folder) && {
@@ -131,7 +156,7 @@ impl Places {
 
     /// Every folder that is looked at.
     pub(super) fn folders(&self) -> impl Iterator<Item = PathBuf> {
-        self.site_packages.iter().chain(&self.toolkits).chain(&self.loader).cloned()
+        self.own_toolkits.iter().chain(&self.site_packages).chain(&self.toolkits).chain(&self.loader).cloned()
     }
 
     /// The libraries for one major version, best first, each file once.
@@ -147,6 +172,12 @@ impl Places {
                 found.push(Candidate { path, source, major, release });
             }
         };
+        const TOOLKIT: [&str; 4] = ["extras/CUPTI/lib64", "targets/x86_64-linux/lib", "lib64", "lib"];
+        for toolkit in &self.own_toolkits {
+            for folder in TOOLKIT {
+                add(toolkit.join(folder).join(&name), CuptiSource::Toolkit, &|| toolkit_release(toolkit));
+            }
+        }
         for packages in &self.site_packages {
             // CUDA 13's packages share one folder, those of CUDA 12 have one each.
             for folder in [format!("nvidia/cu{major}/lib"), "nvidia/cuda_cupti/lib".to_owned()] {
@@ -154,7 +185,7 @@ impl Places {
             }
         }
         for toolkit in &self.toolkits {
-            for folder in ["extras/CUPTI/lib64", "targets/x86_64-linux/lib", "lib64", "lib"] {
+            for folder in TOOLKIT {
                 add(toolkit.join(folder).join(&name), CuptiSource::Toolkit, &|| toolkit_release(toolkit));
             }
         }
@@ -163,6 +194,19 @@ impl Places {
         }
         found
     }
+}
+
+/// The folder of Python packages that a file is in.
+fn package_folder(file: &Path) -> Option<&Path> {
+    file.ancestors().find(|folder| {
+        folder.file_name().is_some_and(|name| name == "site-packages" || name == "dist-packages")
+    })
+}
+
+/// The toolkits whose libcudart a file may be: `X` of `X/lib64/libcudart.so.13` and of
+/// `X/targets/x86_64-linux/lib/libcudart.so.13`.
+fn toolkit_folders(cudart: &Path) -> impl Iterator<Item = PathBuf> {
+    cudart.ancestors().skip(2).take(3).filter(|folder| folder.parent().is_some()).map(Path::to_owned)
 }
 
 /// The entries of a folder whose names start with `prefix`, in order.
@@ -230,7 +274,7 @@ mod tests {
             "LD_LIBRARY_PATH" => Some(root.join("extra").into_os_string()),
             _ => None,
         };
-        let places = Places::new(root, &variable);
+        let places = Places::new(root, &variable, &[]);
         let found: Vec<_> =
             places.candidates(13).into_iter().map(|c| (c.path.canonicalize().unwrap(), c.source, c.release)).collect();
         assert_eq!(
@@ -247,12 +291,38 @@ mod tests {
     }
 
     #[test]
+    fn what_the_process_uses_comes_before_what_the_environment_names() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let other = touch(root, "other/lib/python3.12/site-packages/nvidia/cu13/lib/libcupti.so.13");
+        let mine = touch(root, "venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcupti.so.13");
+        let beside = touch(root, "opt/cuda-13.1/extras/CUPTI/lib64/libcupti.so.13");
+        let variable = |name: &str| (name == "VIRTUAL_ENV").then(|| root.join("other").into_os_string());
+        let found = |mapped: &[PathBuf]| -> Vec<PathBuf> {
+            Places::new(root, &variable, mapped).candidates(13).into_iter().map(|candidate| candidate.path).collect()
+        };
+        let extension = mine.with_file_name("x.so").parent().unwrap().join("../../../torch/lib/libtorch.so");
+        let cudart = root.join("opt/cuda-13.1/targets/x86_64-linux/lib/libcudart.so.13.1.80");
+        fs::create_dir_all(cudart.parent().unwrap()).unwrap();
+        assert_eq!(found(&[]), [other.clone()]);
+        assert_eq!(found(&[extension.clone()]), [mine.clone(), other.clone()]);
+        assert_eq!(found(&[extension, cudart]), [beside, mine, other]);
+    }
+
+    #[test]
+    fn the_driver_tells_what_it_serves() {
+        assert_eq!(driver_major("libcuda.so.580.159.03"), Some(13));
+        assert_eq!(driver_major("libcuda.so.570.86.15"), Some(12));
+        assert_eq!(driver_major("libcuda.so.1"), None);
+    }
+
+    #[test]
     fn a_toolkit_tells_its_release() {
         let root = tempfile::tempdir().unwrap();
         let toolkit = root.path().join("usr/local/cuda");
         touch(&toolkit, "lib64/libcupti.so.12");
         fs::write(toolkit.join("version.json"), r#"{"cuda_cupti": {"name": "CUPTI", "version": "12.4.127"}}"#).unwrap();
-        let found = Places::new(root.path(), &|_| None).candidates(12);
+        let found = Places::new(root.path(), &|_| None, &[]).candidates(12);
         assert_eq!(found[0].release.as_deref(), Some("12.4.127"));
     }
 

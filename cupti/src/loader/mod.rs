@@ -23,6 +23,9 @@ pub const CUPTI_VARIABLE: &str = "BUBBLESCOPE_CUPTI";
 /// The oldest `cuptiGetVersion` that is served: CUDA 12.0 answers 18.
 pub const OLDEST_VERSION: u32 = 18;
 
+/// The `cuptiGetVersion` that crashes when NVTX is handed to it before CUDA starts: 13.0 without its update.
+pub const NVTX_BEFORE_CUDA_CRASHES: u32 = 130_000;
+
 /// Why no libcupti could be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -98,8 +101,10 @@ impl Cupti {
         if let Some(named) = std::env::var_os(CUPTI_VARIABLE).filter(|value| !value.is_empty()) {
             return Self::open(driver, Path::new(&named), CuptiSource::Given);
         }
-        let newest = find::mapped_cudart_major().unwrap_or_else(|| driver.major());
-        let places = Places::from_environment();
+        let known = Some(driver.major()).filter(|&major| major > 0);
+        let newest = find::mapped_cudart_major().or(known).or_else(find::mapped_driver_major);
+        let newest = newest.unwrap_or(find::NEWEST_MAJOR);
+        let places = Places::of_this_process();
         let mut tried = Vec::new();
         for major in (find::OLDEST_MAJOR..=newest.max(find::OLDEST_MAJOR)).rev() {
             let candidates = places.candidates(major);

@@ -37,7 +37,7 @@ pub struct Survey {
 pub fn survey() -> Survey {
     let driver = Driver::probe();
     let newest = driver.as_ref().map_or(NEWEST_MAJOR, |driver| driver.major().max(NEWEST_MAJOR));
-    let places = Places::from_environment();
+    let places = Places::of_this_process();
     Survey {
         kernel_module: std::fs::read_to_string("/proc/driver/nvidia/version")
             .ok()

@@ -15,6 +15,7 @@
 
 mod compact;
 mod frame;
+mod packing;
 mod reader;
 mod strings;
 mod writer;

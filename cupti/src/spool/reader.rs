@@ -1,5 +1,6 @@
 //! Reading a spool, whole or cut.
 
+use super::packing;
 use super::frame::{Encoding, Growth, HEAD, Head, MAGIC, MAX_PAYLOAD, PREAMBLE, Tag};
 use super::{Anchor, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Text};
 use std::io::{self, Read};
@@ -265,10 +266,7 @@ impl<R: Read> Reader<R> {
         if head.encoding != Encoding::Zstd as u8 {
             return Err(malformed("its encoding is unknown"));
         }
-        let mut plain = Vec::new();
-        let limit = u64::from(head.plain) + 1;
-        zstd::stream::read::Decoder::with_buffer(self.stored.as_slice())
-            .and_then(|decoder| decoder.take(limit).read_to_end(&mut plain))
+        let plain = packing::decompress(&self.stored, u64::from(head.plain) + 1)
             .map_err(|_| malformed("it does not decompress"))?;
         if plain.len() != head.plain as usize {
             return Err(malformed("it decompresses to another length than it says"));

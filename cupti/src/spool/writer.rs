@@ -1,5 +1,6 @@
 //! Appending to a spool.
 
+use super::packing;
 use super::frame::{Encoding, Growth, HEAD, Head, MAGIC, Tag};
 use super::{Anchor, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Text};
 use std::io::{self, IoSlice, Write};
@@ -39,6 +40,11 @@ impl<W: Write> Writer<W> {
     /// Bytes written so far.
     pub fn written(&self) -> u64 {
         self.written
+    }
+
+    /// The writer underneath.
+    pub fn get_ref(&self) -> &W {
+        &self.out
     }
 
     /// The writer underneath.
@@ -158,8 +164,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn zstd(&mut self, tag: Tag, payload: &[u8]) -> io::Result<()> {
-        const LEVEL: i32 = 19;
-        let packed = zstd::bulk::compress(payload, LEVEL)?;
+        let packed = packing::compress(payload)?;
         let (plain, stored) = (checked_len(tag, payload.len())?, checked_len(tag, packed.len().min(payload.len()))?);
         if stored == plain || self.growth.with(stored, plain).is_none() {
             return self.plain(tag, &[payload]);

@@ -302,9 +302,14 @@ scenarios! {
         let cupti = cupti::collector::try_cupti(driver, Some(&common::library())).unwrap();
         assert_eq!((cupti.version, cupti.source), (130_001, CuptiSource::Given));
         // It has been given back.
-        start(&config(), path).unwrap().stop().unwrap();
+        let recorder = start(&config(), path).unwrap();
         let again = cupti::collector::try_cupti(driver, Some(&common::library()));
         assert!(matches!(again, Err(RecorderError::Busy { .. })));
+        recorder.stop().unwrap();
+        // And once more: a process that lives on leaves CUPTI to others.
+        cupti::collector::try_cupti(driver, Some(&common::library())).unwrap();
+        let mock = Mock::loaded();
+        assert_eq!((mock.count("kinds_on"), mock.count("callbacks_on"), mock.count("subscribed")), (0, 0, 0));
     };
 
     a_spool_that_cannot_be_created("") |path| {

@@ -30,9 +30,17 @@ pub(crate) enum Counter {
     PerThread,
     /// Attribute 0.
     DeviceBufferBytes,
+    /// NVTX was handed over.
+    Nvtx,
+    /// Kinds that are on.
+    KindsOn,
+    /// Callbacks that are on.
+    CallbacksOn,
+    /// The client is subscribed.
+    Subscribed,
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 16] = [
     "records",
     "lost",
     "dirty_buffers",
@@ -45,6 +53,10 @@ const NAMES: [&str; 12] = [
     "all_syncs_set",
     "per_thread",
     "device_buffer_bytes",
+    "nvtx",
+    "kinds_on",
+    "callbacks_on",
+    "subscribed",
 ];
 
 static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
@@ -80,6 +92,10 @@ impl Counter {
             Counter::AllSyncsSet,
             Counter::PerThread,
             Counter::DeviceBufferBytes,
+            Counter::Nvtx,
+            Counter::KindsOn,
+            Counter::CallbacksOn,
+            Counter::Subscribed,
         ];
         ALL.into_iter().find(|&counter| NAMES[counter as usize].as_bytes() == name)
     }

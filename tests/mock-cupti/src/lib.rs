@@ -21,6 +21,7 @@
 #![expect(unsafe_code, reason = "plays a C library")]
 #![expect(missing_docs, clippy::missing_safety_doc, reason = "the functions are documented by CUPTI")]
 
+mod callbacks;
 mod counters;
 mod cuda;
 mod options;
@@ -87,19 +88,24 @@ pub unsafe extern "C" fn cuptiGetCallbackName(domain: u32, cbid: u32, name: *mut
     SUCCESS
 }
 
-fn subscribe(subscriber: *mut *mut c_void) -> u32 {
+fn subscribe(subscriber: *mut *mut c_void, callback: callbacks::Callback, data: *mut c_void) -> u32 {
     outside_callback();
     if options().holder.is_some() || SUBSCRIBED.swap(true, Ordering::SeqCst) {
         return MULTIPLE_SUBSCRIBERS;
     }
+    callbacks::subscribe(callback, data);
     // SAFETY: the caller gives a place for the handle, which means nothing to it.
     unsafe { *subscriber = std::ptr::without_provenance_mut(1) };
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiSubscribe(subscriber: *mut *mut c_void, _: *const c_void, _: *mut c_void) -> u32 {
-    subscribe(subscriber)
+pub unsafe extern "C" fn cuptiSubscribe(
+    subscriber: *mut *mut c_void,
+    callback: callbacks::Callback,
+    data: *mut c_void,
+) -> u32 {
+    subscribe(subscriber, callback, data)
 }
 
 /// `CUpti_SubscriberParams` up to what CUDA 13.0 knows.
@@ -114,8 +120,8 @@ pub struct SubscriberParams {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiSubscribe_v2(
     subscriber: *mut *mut c_void,
-    _: *const c_void,
-    _: *mut c_void,
+    callback: callbacks::Callback,
+    data: *mut c_void,
     params: *mut SubscriberParams,
 ) -> u32 {
     let expected = if options().version < 130_200 { 32 } else { 40 };
@@ -124,7 +130,7 @@ pub unsafe extern "C" fn cuptiSubscribe_v2(
     if params.struct_size != expected {
         return INVALID_PARAMETER;
     }
-    let result = subscribe(subscriber);
+    let result = subscribe(subscriber, callback, data);
     if let (MULTIPLE_SUBSCRIBERS, Some(holder)) = (result, &options().holder) {
         let len = holder.len().min(params.old_size.saturating_sub(1));
         // SAFETY: the caller says that there is room for `old_size` bytes.
@@ -139,7 +145,27 @@ pub unsafe extern "C" fn cuptiSubscribe_v2(
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiUnsubscribe(_: *mut c_void) -> u32 {
     SUBSCRIBED.store(false, Ordering::SeqCst);
+    callbacks::unsubscribe();
     SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiEnableCallback(enable: u32, _: *mut c_void, domain: u32, id: u32) -> u32 {
+    outside_callback();
+    callbacks::enable(enable != 0, domain, id);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiNvtxInitialize(_: *mut c_void) -> i32 {
+    Counter::Nvtx.add(1);
+    1
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiNvtxInitialize2(_: *mut c_void) -> i32 {
+    Counter::Nvtx.add(1);
+    1
 }
 
 #[unsafe(no_mangle)]
@@ -280,6 +306,19 @@ pub extern "C" fn mock_rename() {
 #[unsafe(no_mangle)]
 pub extern "C" fn mock_drop(count: u64) {
     Counter::Dropped.add(count);
+}
+
+/// Plays a call of the program: the client is told of its begin and its end, if it asked for that. A call that destroys a
+/// context takes the records with it that have not been fetched.
+#[unsafe(no_mangle)]
+pub extern "C" fn mock_call(domain: u32, id: u32) {
+    callbacks::call(domain, id);
+}
+
+/// Plays an NVTX call, with a structure of arguments and a result.
+#[unsafe(no_mangle)]
+pub extern "C" fn mock_nvtx(id: u32, arguments: *const c_void, result: *const c_void) {
+    callbacks::nvtx(id, arguments, result);
 }
 
 /// What was counted under a name, see [`Counter`]; -1 for an unknown name.

@@ -4,7 +4,7 @@ use crate::counters::{Counter, callback};
 use crate::options::options;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 pub(crate) type Requested = Option<unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize)>;
@@ -44,6 +44,9 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether kernels are recorded.
+static RECORDING: AtomicBool = AtomicBool::new(false);
+
 static CORRELATION: AtomicU32 = AtomicU32::new(0);
 
 struct Name(UnsafeCell<[u8; 32]>);
@@ -78,6 +81,8 @@ pub(crate) fn enable(kind: u32, on: bool) {
     if on {
         state.kinds.push(kind);
     }
+    Counter::KindsOn.set(state.kinds.len() as u64);
+    RECORDING.store(state.kinds.contains(&KERNEL), Ordering::SeqCst);
 }
 
 pub(crate) fn filter(kind: u32, enable: u8) -> u32 {
@@ -216,7 +221,10 @@ pub(crate) fn launch(threads: u32, launches: u32) {
     std::thread::scope(|scope| {
         for _ in 0..threads {
             let started = std::thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, || {
-                let mut buffer = Filling::request();
+                let mut buffer = None;
+                if RECORDING.load(Ordering::SeqCst) {
+                    buffer = Filling::request();
+                }
                 // All threads hold a buffer before the first gives one back.
                 barrier.wait();
                 for _ in 0..launches {
@@ -232,6 +240,10 @@ pub(crate) fn launch(threads: u32, launches: u32) {
 }
 
 fn one_launch(buffer: &mut Option<Filling>) {
+    if !RECORDING.load(Ordering::SeqCst) {
+        CORRELATION.fetch_add(1, Ordering::SeqCst);
+        return;
+    }
     let bytes = API_BYTES + options().kernel_bytes;
     if !buffer.as_ref().is_some_and(|buffer| buffer.has_room(bytes)) {
         if let Some(full) = buffer.take() {
@@ -266,6 +278,15 @@ pub(crate) fn empty_buffer() {
     if let Some(buffer) = Filling::request() {
         buffer.complete();
     }
+}
+
+/// A context ends, and with it what was not fetched.
+pub(crate) fn destroy_context() {
+    let mut state = state();
+    let (pending, unfinished) = (state.pending.len(), state.unfinished.len());
+    Counter::Lost.add((pending + unfinished) as u64);
+    state.pending.clear();
+    state.unfinished.clear();
 }
 
 pub(crate) fn flush(forced: bool) {
