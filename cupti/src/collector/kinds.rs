@@ -224,7 +224,8 @@ mod tests {
     #[test]
     fn the_names_of_noise_say_that_they_only_ask() {
         // A name from the list that is none of these has to be looked at again.
-        let harmless = ["Get", "Is", "Peek", "Occupancy", "Set", "CallConfiguration", "Current", "ExchangeStreamCapture"];
+        let harmless =
+            ["Get", "Is", "Peek", "Occupancy", "Set", "CallConfiguration", "Current", "ExchangeStreamCapture"];
         let suspect = ["Launch", "Memcpy", "Memset", "Synchronize", "Wait", "Malloc", "Alloc", "Free", "Load", "Query"];
         for name in NOISE {
             assert!(harmless.iter().any(|word| name.contains(word)), "{name}");

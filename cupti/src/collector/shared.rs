@@ -68,7 +68,15 @@ pub(super) struct Counts {
 
 impl Shared {
     pub(super) fn new(api: Api, pool: Pool, messages: Sender<Message>, spool: Identity) -> Self {
-        Self { api, pool, messages, counts: Counts::default(), spool, stopped: AtomicBool::new(false), kept: OnceLock::new() }
+        Self {
+            api,
+            pool,
+            messages,
+            counts: Counts::default(),
+            spool,
+            stopped: AtomicBool::new(false),
+            kept: OnceLock::new(),
+        }
     }
 
     /// Keeps what was set up, and gives it.

@@ -107,8 +107,19 @@ mod nvtx {
     pub(super) const DOMAIN_PUSH_EX: u32 = 33;
     pub(super) const DOMAIN_POP: u32 = 34;
     pub(super) const REGISTER_A: u32 = 39;
-    pub(super) const ALL: [u32; 11] =
-        [START_A, START_EX, END, PUSH_A, PUSH_EX, POP, DOMAIN_START_EX, DOMAIN_END, DOMAIN_PUSH_EX, DOMAIN_POP, REGISTER_A];
+    pub(super) const ALL: [u32; 11] = [
+        START_A,
+        START_EX,
+        END,
+        PUSH_A,
+        PUSH_EX,
+        POP,
+        DOMAIN_START_EX,
+        DOMAIN_END,
+        DOMAIN_PUSH_EX,
+        DOMAIN_POP,
+        REGISTER_A,
+    ];
 }
 
 impl Watch {

@@ -102,10 +102,8 @@ impl Fault {
 /// # Errors
 /// When a path in the request is not UTF-8.
 pub fn environment(request: &Request, library: &Path) -> Result<Vec<(OsString, OsString)>, serde_json::Error> {
-    let mut variables: Vec<(OsString, OsString)> = vec![
-        (REQUEST_VARIABLE.into(), serde_json::to_string(request)?.into()),
-        (CUDA_VARIABLE.into(), library.into()),
-    ];
+    let mut variables: Vec<(OsString, OsString)> =
+        vec![(REQUEST_VARIABLE.into(), serde_json::to_string(request)?.into()), (CUDA_VARIABLE.into(), library.into())];
     // NVTX reads it at a library's first NVTX call, which may come before the start of CUDA.
     if request.config.nvtx || matches!(request.window.range, Some(CaptureRange::Nvtx { .. })) {
         variables.push((NVTX_VARIABLE.into(), library.into()));

@@ -198,9 +198,8 @@ impl Places {
 
 /// The folder of Python packages that a file is in.
 fn package_folder(file: &Path) -> Option<&Path> {
-    file.ancestors().find(|folder| {
-        folder.file_name().is_some_and(|name| name == "site-packages" || name == "dist-packages")
-    })
+    file.ancestors()
+        .find(|folder| folder.file_name().is_some_and(|name| name == "site-packages" || name == "dist-packages"))
 }
 
 /// The toolkits whose libcudart a file may be: `X` of `X/lib64/libcudart.so.13` and of

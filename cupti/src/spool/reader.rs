@@ -1,7 +1,7 @@
 //! Reading a spool, whole or cut.
 
-use super::packing;
 use super::frame::{Encoding, Growth, HEAD, Head, MAGIC, MAX_PAYLOAD, PREAMBLE, Tag};
+use super::packing;
 use super::{Anchor, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Text};
 use std::io::{self, Read};
 

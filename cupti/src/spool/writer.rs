@@ -1,7 +1,7 @@
 //! Appending to a spool.
 
-use super::packing;
 use super::frame::{Encoding, Growth, HEAD, Head, MAGIC, Tag};
+use super::packing;
 use super::{Anchor, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Text};
 use std::io::{self, IoSlice, Write};
 
