@@ -1,40 +1,89 @@
 // The smallest CUPTI client that records what Bubblescope records: it counts the records and drops them.
 //
 // Loaded with CUDA_INJECTION64_PATH into a program that is not recorded otherwise, it is the floor that the cost of
-// recording is measured against. BARE_KINDS holds the activity kinds, as comma-separated numbers of CUpti_ActivityKind,
-// which are enabled in this order.
+// recording is measured against, and a count of records that shares nothing with Bubblescope.
+//   BARE_KINDS        activity kinds, comma-separated numbers of CUpti_ActivityKind, enabled in this order
+//   BARE_LEAVE_OUT    names of API calls that are not recorded, comma-separated, without their version suffix
+//   BARE_PER_THREAD   0 or 1: per-thread activity buffers (CUPTI's own default when unset)
+//   BARE_BUFFER, BARE_DEVICE_BUFFER, BARE_DEVICE_BUFFERS   bytes of a buffer, and of how many on the device
 //
 // Build: cc -O2 -shared -fPIC -I$CUPTI/include -I$CUDA/include bare_inject.c -L$CUPTI/lib64 -lcupti -o libbare_inject.so
 #include <cupti.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BUFFER_BYTES (8u << 20)
 #define POOL 16
+#define KINDS 128
+#define LAST_CBID 2000
 
-static void *pool[POOL];
-static int pool_used;
-static long records, bytes, buffers;
+static size_t buffer_bytes = 8u << 20;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint8_t *pool[POOL];
+static int ready;
+static long kinds[KINDS], records, bytes, buffers, dropped;
+
+static uint8_t *fresh(void) {
+    uint8_t *buffer = aligned_alloc(4096, buffer_bytes);
+    if (buffer) memset(buffer, 0, buffer_bytes);
+    return buffer;
+}
 
 static void CUPTIAPI requested(uint8_t **buffer, size_t *size, size_t *max_records) {
-    int slot = __sync_fetch_and_add(&pool_used, 1);
-    *buffer = slot < POOL ? pool[slot] : calloc(1, BUFFER_BYTES);
-    *size = BUFFER_BYTES;
+    pthread_mutex_lock(&lock);
+    *buffer = ready > 0 ? pool[--ready] : NULL;
+    pthread_mutex_unlock(&lock);
+    if (!*buffer) *buffer = fresh();
+    *size = buffer_bytes;
     *max_records = 0;
 }
 
 static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
     (void)context, (void)stream, (void)size;
     CUpti_Activity *record = NULL;
-    while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) records++;
+    long found[KINDS] = {0}, all = 0;
+    while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+        all++;
+        if ((unsigned)record->kind < KINDS) found[record->kind]++;
+    }
+    memset(buffer, 0, valid);
+    pthread_mutex_lock(&lock);
+    for (int kind = 0; kind < KINDS; kind++) kinds[kind] += found[kind];
+    records += all;
     bytes += (long)valid;
     buffers++;
+    int kept = ready < POOL;
+    if (kept) pool[ready++] = buffer;
+    pthread_mutex_unlock(&lock);
+    if (!kept) free(buffer);
 }
 
 static void at_exit(void) {
+    size_t lost = 0;
     cuptiActivityFlushAll(1);
-    fprintf(stderr, "bare client: %ld records, %ld bytes, %ld buffers\n", records, bytes, buffers);
+    if (cuptiActivityGetNumDroppedRecords(NULL, 0, &lost) == CUPTI_SUCCESS) dropped += (long)lost;
+    pthread_mutex_lock(&lock);
+    fprintf(stderr, "bare: {\"records\": %ld, \"bytes\": %ld, \"buffers\": %ld, \"dropped\": %ld, \"kinds\": {", records,
+            bytes, buffers, dropped);
+    const char *comma = "";
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (!kinds[kind]) continue;
+        fprintf(stderr, "%s\"%d\": %ld", comma, kind, kinds[kind]);
+        comma = ", ";
+    }
+    fprintf(stderr, "}}\n");
+    pthread_mutex_unlock(&lock);
+}
+
+static size_t number(const char *name, size_t otherwise) {
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void set(CUpti_ActivityAttribute attribute, size_t size, void *value) {
+    CUptiResult result = cuptiActivitySetAttribute(attribute, &size, value);
+    if (result) fprintf(stderr, "bare client: attribute %d gives error %d\n", (int)attribute, (int)result);
 }
 
 static void enable(uint32_t kind) {
@@ -42,20 +91,50 @@ static void enable(uint32_t kind) {
     if (result) fprintf(stderr, "bare client: kind %u gives error %d\n", kind, (int)result);
 }
 
-__attribute__((visibility("default"))) int InitializeInjection(void) {
-    for (int slot = 0; slot < POOL; slot++) {
-        pool[slot] = aligned_alloc(4096, BUFFER_BYTES);
-        memset(pool[slot], 0, BUFFER_BYTES);
+// Whether `name`, such as cudaGetDevice_v3020, is one of the comma-separated names once its suffix is off.
+static int is_listed(const char *name, const char *list) {
+    size_t length = strlen(name);
+    const char *suffix = strstr(name, "_v");
+    if (suffix && suffix[2] >= '0' && suffix[2] <= '9') length = (size_t)(suffix - name);
+    for (const char *at = list; *at;) {
+        size_t here = strcspn(at, ",");
+        if (here == length && !strncmp(at, name, length)) return 1;
+        at += here + (at[here] == ',');
     }
+    return 0;
+}
+
+static void leave_out(const char *list) {
+    for (uint32_t cbid = 1; cbid <= LAST_CBID; cbid++) {
+        const char *name = NULL;
+        if (!cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, cbid, &name) && name && is_listed(name, list))
+            cuptiActivityEnableRuntimeApi(cbid, 0);
+        name = NULL;
+        if (!cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) && name && is_listed(name, list))
+            cuptiActivityEnableDriverApi(cbid, 0);
+    }
+}
+
+__attribute__((visibility("default"))) int InitializeInjection(void) {
+    buffer_bytes = number("BARE_BUFFER", buffer_bytes);
+    while (ready < POOL) pool[ready++] = fresh();
     uint8_t one = 1;
-    size_t size = sizeof one;
-    cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &one);
+    set(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, sizeof one, &one);
+    if (getenv("BARE_PER_THREAD")) {
+        uint8_t value = (uint8_t)number("BARE_PER_THREAD", 0);
+        set(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, sizeof value, &value);
+    }
+    size_t device = number("BARE_DEVICE_BUFFER", 0), devices = number("BARE_DEVICE_BUFFERS", 0);
+    if (device) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, sizeof device, &device);
+    if (devices) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, sizeof devices, &devices);
     cuptiActivityRegisterCallbacks(requested, completed);
     for (const char *list = getenv("BARE_KINDS"); list && *list;) {
         char *end;
         enable((uint32_t)strtoul(list, &end, 10));
         list = *end ? end + 1 : end;
     }
+    // Enabling a kind switches all its calls on.
+    if (getenv("BARE_LEAVE_OUT")) leave_out(getenv("BARE_LEAVE_OUT"));
     atexit(at_exit);
     return 1;
 }

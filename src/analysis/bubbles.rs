@@ -12,6 +12,7 @@ use super::host::{HostTimeline, RangeStacks};
 use super::options::Constants;
 use super::parallel::{both, map_parts};
 use super::partition::{Gap, Sweep, sweep};
+use super::peers::PeerWaits;
 use super::result::{Bubble, DeviceAnalysis, Segment};
 use super::roots::Judge;
 use super::segments::{Explainer, Readiness, host_functions};
@@ -105,6 +106,7 @@ pub(super) fn device(
         span,
         partition,
         exposed_comm_ns: exposed_comm,
+        peer_waits: PeerWaits::default(),
         usual_latency: latency,
         ops,
         idle_by_root: sums(Cause::ALL, bubbles.iter().map(|bubble| (bubble.root.cause, bubble.interval.len()))),

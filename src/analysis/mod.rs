@@ -16,6 +16,7 @@ mod launches;
 mod options;
 mod parallel;
 mod partition;
+mod peers;
 mod quality;
 pub mod replay;
 mod result;
@@ -36,6 +37,7 @@ pub use finding::{FindingId, Severity, UnknownFinding};
 pub use findings::{Evidence, Finding, Findings};
 pub use full::{FullAnalysis, ReplayFacts, WhatIf, full};
 pub use options::{Constants, FindingLimits, Options};
+pub use peers::{PeerWait, PeerWaits};
 pub use result::{
     Analysis, Bubble, DeviceAnalysis, Drain, HistogramBucket, IterationSource, Iterations, LaunchFigures, Partition,
     Percentiles, Quality, RootCause, RunAheadFigures, Segment, SegmentDetail, StreamFigures, SyncCallRow,
@@ -55,9 +57,13 @@ fn analyze_with(trace: &Trace, options: &Options, host: &bubbles::Host) -> Analy
     let window = options.window.map_or(whole, |window| window.intersect(whole));
     let bounds = open_ended(window, whole);
     let collective = partition::collective_names(trace);
+    let mut peer_waits = peers::peer_waits(trace, &collective, bounds);
     let devices: Vec<DeviceAnalysis> = (0..trace.devices.len())
         .map(DeviceIdx::from_index)
-        .filter_map(|device| bubbles::device(trace, device, bounds, &options.constants, &collective, host))
+        .filter_map(|device| {
+            let found = bubbles::device(trace, device, bounds, &options.constants, &collective, host)?;
+            Some(DeviceAnalysis { peer_waits: peer_waits.remove(&device).unwrap_or_default(), ..found })
+        })
         .collect();
     let (sync_calls, (launches, iterations)) = parallel::both(
         || sync_cost::rows(trace, bounds, &devices, host),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::trace::{CallIdx, CaptureMode, DeviceIdx, Interval, Losses, Ns, OpIdx, RangeIdx, StreamIdx, ThreadIdx};
 
 use super::cause::{Cause, Confidence, Rule, SegmentKind};
+use super::peers::PeerWaits;
 
 /// Everything the analysis found in a window of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +35,8 @@ pub struct DeviceAnalysis {
     pub partition: Partition,
     /// Time of collective kernels under no other kernel. Inside busy, outside the partition.
     pub exposed_comm_ns: Ns,
+    /// Time in collectives that another device had not reached.
+    pub peer_waits: PeerWaits,
     /// The usual latency λ from a launch's start to its op's start that the rules used.
     pub usual_latency: Ns,
     /// Ops inside the window.

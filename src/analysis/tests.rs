@@ -641,3 +641,58 @@ fn counted_ranges_are_iterations_and_windows() {
     assert_eq!(error, "no range is named \"step#3\"; there is \"ProfilerStep#3\"");
     assert!(windows::between(&trace, Some(Ns(200_000)), None).is_err());
 }
+
+/// A collective's kernel on a device's stream.
+fn collective(scene: &mut Scene, device: u32, name: &str, stream: u32, (start, end): (i64, i64)) {
+    scene.on_context(device + 1, device, device + 1);
+    let name = scene.builder.name(name);
+    let stream = scene.stream(stream);
+    scene.builder.push_op(crate::trace::OpInput {
+        start,
+        end,
+        stream,
+        kind: OpKind::Kernel,
+        name,
+        correlation: crate::trace::CorrelationId(0),
+        bytes: 0,
+        graph: GraphId::NONE,
+        graph_node: 0,
+        detail: crate::trace::Detail::None,
+    });
+}
+
+#[test]
+fn a_rank_waits_for_the_one_that_comes_last_to_a_collective() {
+    const REDUCE: &str = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
+    let mut scene = Scene::new();
+    // The first one of device 1 has no partner: device 0 was not recorded yet.
+    collective(&mut scene, 1, REDUCE, 7, (100, 200));
+    for (early, late, end) in [(1_000, 5_000, 6_000), (7_000, 9_500, 10_000)] {
+        collective(&mut scene, 0, REDUCE, 7, (early, end));
+        collective(&mut scene, 1, REDUCE, 7, (late, end));
+    }
+    // Another collective, to which device 0 comes last, on another stream at the same time.
+    collective(&mut scene, 1, "ncclDevKernel_Broadcast_RING_LL", 8, (4_000, 6_000));
+    collective(&mut scene, 0, "ncclDevKernel_Broadcast_RING_LL", 8, (4_500, 6_000));
+    let trace = scene.finish();
+    let found = analysis(&trace);
+    let waits = |device: usize| {
+        let waits = &found.devices[device].peer_waits;
+        let by_peer: Vec<_> = waits.by_peer.iter().map(|(peer, wait)| (peer.0, wait.collectives, wait.wait)).collect();
+        (by_peer, waits.total)
+    };
+    assert_eq!(waits(0), (vec![(1, 2, Ns(4_000 + 2_500))], Ns(6_500)));
+    assert_eq!(waits(1), (vec![(0, 1, Ns(500))], Ns(500)));
+    // A window counts what lies in it.
+    let window = Some(Interval::new(Ns(2_000), Ns(8_000)));
+    let found = analyze(&trace, &Options { window, ..Options::default() });
+    assert_eq!(found.devices[0].peer_waits.total, Ns(3_000 + 1_000));
+}
+
+#[test]
+fn one_device_waits_for_nobody() {
+    let mut scene = Scene::new();
+    collective(&mut scene, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 7, (100, 200));
+    collective(&mut scene, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 8, (150, 250));
+    assert_eq!(analysis(&scene.finish()).devices[0].peer_waits, super::PeerWaits::default());
+}

@@ -144,6 +144,13 @@ pub struct Device {
     pub exposed_copy_ns: Ns,
     /// Time of collective kernels (NCCL, RCCL, NVSHMEM) under no other kernel. It is inside the busy time.
     pub exposed_comm_ns: Ns,
+    /// Time in which it was in a collective that another device had not reached yet. It is inside the busy time.
+    /// Devices that run a collective kernel of the same name are taken as one group.
+    #[serde(default)]
+    pub waits_for_peer_ns: Ns,
+    /// The same by the device that came last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PeerWait>,
     /// Time in the span without any op.
     pub idle_ns: Ns,
     /// Idle time as a share of the span, 0 to 1.
@@ -160,6 +167,17 @@ pub struct Device {
     pub idle_by_segment: BTreeMap<SegmentKind, Ns>,
     /// Its streams. Their gaps are not idle time of the device and must not be added up.
     pub streams: Vec<Stream>,
+}
+
+/// How long a device waited in collectives for another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PeerWait {
+    /// The number of the device that came last.
+    pub device: u32,
+    /// The collectives that it came last to.
+    pub collectives: u64,
+    /// Time waited for it.
+    pub wait_ns: Ns,
 }
 
 /// Number and lengths of a device's bubbles.

@@ -3,12 +3,12 @@
 use rustc_hash::FxHashMap;
 
 use super::contract::{
-    Bubble, BubbleFigures, Device, DrainedBy, HistogramBucket, IterationSource, Iterations, Launches, Process, Quality,
+    Bubble, BubbleFigures, Device, DrainedBy, HistogramBucket, IterationSource, Iterations, Launches, PeerWait, Process, Quality,
     Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, Tool, Window, Workload,
 };
 use super::demangle::demangle;
 use crate::analysis::{self, Analysis, DeviceAnalysis, Percentiles, SyncCallRow};
-use crate::trace::{CallIdx, Interval, NameId, OpIdx, RangeIdx, Trace};
+use crate::trace::{CallIdx, DeviceIdx, Interval, NameId, OpIdx, RangeIdx, Trace};
 
 /// What a report says beyond the analysis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ fn device_figures(trace: &Trace, found: &DeviceAnalysis) -> Device {
     let partition = found.partition;
     let span = partition.span();
     Device {
-        device: device.map_or(found.device.0, |device| device.id),
+        device: device_number(trace, found.device),
         name: device.map_or_else(String::new, |device| device.name.clone()),
         span_ns: span,
         busy_ns: partition.busy(),
@@ -90,6 +90,8 @@ fn device_figures(trace: &Trace, found: &DeviceAnalysis) -> Device {
         overlapped_ns: partition.overlapped,
         exposed_copy_ns: partition.exposed_copy,
         exposed_comm_ns: found.exposed_comm_ns,
+        waits_for_peer_ns: found.peer_waits.total,
+        peers: peers(trace, &found.peer_waits),
         idle_ns: partition.idle,
         idle_fraction: if span.0 > 0 { partition.idle.0 as f64 / span.0 as f64 } else { 0.0 },
         ops: found.ops,
@@ -98,6 +100,22 @@ fn device_figures(trace: &Trace, found: &DeviceAnalysis) -> Device {
         idle_by_segment: found.idle_by_segment.clone(),
         streams: found.streams.iter().filter_map(|figures| stream(trace, figures)).collect(),
     }
+}
+
+fn device_number(trace: &Trace, device: DeviceIdx) -> u32 {
+    trace.devices.get(device.index()).map_or(device.0, |device| device.id)
+}
+
+/// The peers waited for, the longest wait first.
+fn peers(trace: &Trace, waits: &analysis::PeerWaits) -> Vec<PeerWait> {
+    let by_peer = waits.by_peer.iter().map(|(&peer, wait)| PeerWait {
+        device: device_number(trace, peer),
+        collectives: wait.collectives,
+        wait_ns: wait.wait,
+    });
+    let mut peers: Vec<PeerWait> = by_peer.collect();
+    peers.sort_by_key(|peer| std::cmp::Reverse(peer.wait_ns));
+    peers
 }
 
 fn bubble_figures(found: &DeviceAnalysis) -> BubbleFigures {

@@ -67,6 +67,10 @@ fn restate(analysis: &Analysis) -> Plain {
         ops: device.ops,
         latency: device.usual_latency.0,
         bubbles: bubbles(device),
+        peers: (
+            device.peer_waits.by_peer.iter().map(|(peer, wait)| (peer.0, wait.collectives, wait.wait.0)).collect(),
+            device.peer_waits.total.0,
+        ),
         streams: device.streams.iter().map(|lane| (lane.stream.0, lane.ops, lane.busy.0, lane.stream_gap.0)).collect(),
     });
     let rows = analysis.sync_calls.iter().map(|row| {
@@ -142,6 +146,8 @@ struct Reached {
     causes: BTreeSet<Cause>,
     segments: BTreeSet<SegmentKind>,
     refills: usize,
+    /// Waits in collectives for a device.
+    peers: usize,
 }
 
 impl Reached {
@@ -150,6 +156,7 @@ impl Reached {
             self.rules.extend(device.bubbles.iter().map(|bubble| bubble.root.rule));
             self.causes.extend(device.idle_by_root.keys());
             self.segments.extend(device.idle_by_segment.keys());
+            self.peers += device.peer_waits.by_peer.len();
             self.refills += device.bubbles.iter().filter(|bubble| bubble.refill_of.is_some()).count();
         }
     }
@@ -178,6 +185,7 @@ fn programs_reach_every_rule() {
     assert_eq!(reached.causes.len(), Cause::ALL.len(), "{:?}", reached.causes);
     assert_eq!(reached.segments.len(), SegmentKind::ALL.len(), "{:?}", reached.segments);
     assert!(reached.refills > 100, "{}", reached.refills);
+    assert!(reached.peers > 100, "{}", reached.peers);
 }
 
 #[test]

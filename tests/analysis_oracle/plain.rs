@@ -33,6 +33,8 @@ pub(crate) struct PlainDevice {
     pub(crate) ops: u64,
     pub(crate) latency: i64,
     pub(crate) bubbles: Vec<PlainBubble>,
+    /// Per device that came last to a collective: the device, collectives, wait; then the whole wait.
+    pub(crate) peers: (Vec<(u32, u64, i64)>, i64),
     /// Per stream: ops, busy, gap.
     pub(crate) streams: Vec<(u32, u64, i64, i64)>,
 }
@@ -179,8 +181,71 @@ impl Oracle<'_> {
             ops: ops.len() as u64,
             latency,
             bubbles,
+            peers: self.peers(device),
             streams: streams.collect(),
         })
+    }
+
+    fn collective(&self, op: OpIdx) -> bool {
+        !matches!(self.trace.ops.kind[op.index()], OpKind::Copy | OpKind::Memset)
+            && self.trace.op_name(op).contains("nccl")
+    }
+
+    /// Every collective: one op of each device that runs this name, which all run at one instant; of those that are
+    /// possible and after the one before on each device, the one in which each device's op is the earliest.
+    fn collectives(&self) -> Vec<Vec<OpIdx>> {
+        let trace = self.trace;
+        let all: Vec<OpIdx> = trace.ops.indices().filter(|&op| self.collective(op)).collect();
+        let names: BTreeSet<&str> = all.iter().map(|&op| trace.op_name(op)).collect();
+        let mut found = Vec::new();
+        for name in names {
+            let mut lanes: BTreeMap<DeviceIdx, Vec<OpIdx>> = BTreeMap::new();
+            for &op in all.iter().filter(|&&op| trace.op_name(op) == name) {
+                lanes.entry(trace.op_device(op)).or_default().push(op);
+            }
+            let mut lanes: Vec<Vec<OpIdx>> = lanes.into_values().collect();
+            if lanes.len() < 2 {
+                continue;
+            }
+            for lane in &mut lanes {
+                lane.sort_by_key(|&op| self.op(op).0);
+            }
+            let mut tuples: Vec<Vec<usize>> = vec![Vec::new()];
+            for lane in &lanes {
+                let longer = |tuple: &Vec<usize>| -> Vec<Vec<usize>> {
+                    (0..lane.len()).map(|at| [tuple.as_slice(), &[at]].concat()).collect()
+                };
+                tuples = tuples.iter().flat_map(longer).collect();
+            }
+            let ops = |tuple: &[usize]| tuple.iter().zip(&lanes).map(|(&at, lane)| lane[at]).collect::<Vec<OpIdx>>();
+            tuples.retain(|tuple| {
+                let from = ops(tuple).iter().map(|&op| self.op(op).0).max();
+                from < ops(tuple).iter().map(|&op| self.op(op).1).min()
+            });
+            while let Some(first) = tuples.iter().min_by_key(|tuple| tuple.iter().sum::<usize>()).cloned() {
+                found.push(ops(&first));
+                tuples.retain(|tuple| tuple.iter().zip(&first).all(|(at, used)| at > used));
+            }
+        }
+        found
+    }
+
+    fn peers(&self, device: DeviceIdx) -> (Vec<(u32, u64, i64)>, i64) {
+        let trace = self.trace;
+        let mut waits: BTreeMap<u32, Vec<(i64, i64)>> = BTreeMap::new();
+        for members in self.collectives() {
+            let latest = members.iter().map(|&op| self.op(op).0).max().unwrap();
+            let last = members.iter().filter(|&&op| self.op(op).0 == latest).map(|&op| trace.op_device(op)).min().unwrap();
+            for &op in members.iter().filter(|&&op| trace.op_device(op) == device) {
+                let (from, to) = self.clipped((self.op(op).0, latest));
+                if from < to {
+                    waits.entry(last.0).or_default().push((from, to));
+                }
+            }
+        }
+        let ticks = |waits: &[(i64, i64)]| waits.iter().flat_map(|wait| wait.0..wait.1).collect::<BTreeSet<i64>>().len() as i64;
+        let all: Vec<(i64, i64)> = waits.values().flatten().copied().collect();
+        (waits.iter().map(|(&peer, waits)| (peer, waits.len() as u64, ticks(waits))).collect(), ticks(&all))
     }
 
     fn next_op(&self, ops: &[(OpIdx, i64, i64)], end: i64) -> OpIdx {

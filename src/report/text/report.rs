@@ -211,15 +211,34 @@ fn devices(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()>
     table.without_empty_columns().write(out, style, 2)?;
     let text = "A bubble is a stretch between two pieces of work in which the GPU has none at all, on any stream.";
     paragraph(out, style, style.faint(), "  ", text)?;
-    for device in report.devices.iter().filter(|device| device.exposed_comm_ns > Ns::ZERO) {
+    for device in &report.devices {
+        collectives(device, out, style)?;
+    }
+    Ok(())
+}
+
+/// What a device's collectives cost it, and which device it waited for in them.
+fn collectives(device: &Device, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    if device.exposed_comm_ns > Ns::ZERO {
+        let may = if device.peers.is_empty() { ", and may be waiting for a late peer" } else { "" };
         let text = format!(
-            "GPU {} ran nothing but collective communication for {} ({} of its span). It counts as busy, and may be \
-             waiting for a late peer.",
+            "GPU {} ran nothing but collective communication for {} ({} of its span). It counts as busy{may}.",
             device.device,
             time(device.exposed_comm_ns),
             percent_of(device.exposed_comm_ns, device.span_ns)
         );
         paragraph(out, style, style.faint(), "  ", &text)?;
+    }
+    for peer in device.peers.iter().take(style.rows) {
+        let text = format!(
+            "GPU {} waited {} ({} of its span) for GPU {}, which came last to {}.",
+            device.device,
+            time(peer.wait_ns),
+            percent_of(peer.wait_ns, device.span_ns),
+            peer.device,
+            counted(peer.collectives, "collective", "collectives")
+        );
+        paragraph(out, style, style.costly(), "  ", &text)?;
     }
     Ok(())
 }

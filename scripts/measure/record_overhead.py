@@ -1,0 +1,384 @@
+#!/usr/bin/env python3
+"""What recording with `bubble-report record` costs a program, beside a bare CUPTI client, Nsight Systems and torch.profiler.
+
+    record_overhead.py measure OUT.json [--quick] [--budget SECONDS] [--only PART,...]
+    record_overhead.py memory OUT.json [--seconds S]
+    record_overhead.py write FIGURES_FOLDER DOCUMENT
+
+`measure` runs every loop in a process of its own under every condition, in turn, until each has its repetitions or the
+budget is used up. Its parts: `programs` (C++ loops), `torch`, `stays` (what stays after recording has ended) and
+`settings`. `memory` runs the recorder at the highest rate for minutes and watches its memory and its file. Both need a
+GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
+"""
+
+import argparse, ctypes, json, os, pathlib, shutil, subprocess, sys, tempfile, threading, time
+
+import machine, spool
+from machine import HERE, say
+
+REPETITIONS = 5
+# A recording at the highest rate ends when the disk has no more than this.
+LEAST_FREE = 4 << 30
+
+
+class Bench:
+    """The programs and the conditions they run under."""
+
+    def __init__(self, scratch, quick):
+        self.scratch, self.scale = pathlib.Path(scratch), 0.05 if quick else 1.0
+        self.program = self.scratch / "record_bench"
+        job = machine.build(HERE / "record_bench.cu", self.program)
+        self.bare, self.kinds = machine.bare_client(scratch)
+        self.library, self.request = machine.injection()
+        machine.built([job])
+        self.left_out, self.number = [], 0
+        self.nsys = machine.nsys()
+        # What the recorder switches on and leaves out, told by a spool of its own.
+        walker = self.run("bubblescope", ["loop"], keep=True)["spool"]
+        self.kinds = walker.header.get("kinds") or self.kinds
+        self.left_out = [name.split("_v")[0] for name in walker.left_out]
+        self.config = self.request.get("config", {})
+
+    def bare_environment(self, kinds=None, per_thread=1, filtered=True):
+        found = {"CUDA_INJECTION64_PATH": self.bare, "BARE_KINDS": ",".join(map(str, kinds or self.kinds)),
+                 "BARE_PER_THREAD": str(per_thread)}
+        config = self.request.get("config", {})
+        for variable, key in (("BARE_BUFFER", "buffer_bytes"), ("BARE_DEVICE_BUFFER", "device_buffer_bytes"),
+                              ("BARE_DEVICE_BUFFERS", "device_buffers")):
+            if key in config:
+                found[variable] = str(config[key])
+        if filtered and self.left_out:
+            found["BARE_LEAVE_OUT"] = ",".join(self.left_out)
+        return found
+
+    def command(self, condition, program):
+        """The command line and environment of a condition; None when the machine lacks the tool."""
+        folder = self.scratch / f"run{self.number}"
+        folder.mkdir()
+        kind, _, level = condition.partition("-")
+        if kind == "off" or kind == "torch.profiler":
+            return program, {}, folder
+        if kind == "bare":
+            return program, self.bare_environment(self.kinds + ([51] if level == "graph" else [])), folder
+        if kind == "bubblescope":
+            config = {"graphs": "graph"} if level == "graph" else {}
+            return program, machine.injected(self.library, self.request, folder, config), folder
+        if kind == "nsys":
+            if not self.nsys:
+                return None
+            head = [self.nsys, "profile", "-t", "cuda", "-s", "none", "--cpuctxsw=none", "-f", "true",
+                    f"--cuda-graph-trace={level or 'node'}", "-o", str(folder / "report")]
+            return head + program, {"TMPDIR": str(folder)}, folder
+        raise ValueError(condition)
+
+    def run(self, condition, sections, keep=False, given=None, program=None, pin=None, unit="ns"):
+        """Runs once: the figures by section, and what the recorder wrote."""
+        self.number += 1
+        program = program or [str(self.program), *sections]
+        made = given(self.scratch / f"run{self.number}") if given else self.command(condition, program)
+        if made is None:
+            return None
+        command, extra, folder = made if not given else (program, made, self.scratch / f"run{self.number}")
+        folder.mkdir(exist_ok=True)
+        environment = {**os.environ, "RECORD_BENCH_SCALE": str(self.scale), **extra}
+        job = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               cwd=folder)
+        if pin is not None:
+            threading.Thread(target=pin_threads, args=(job.pid, pin), daemon=True).start()
+        try:
+            text, errors = job.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            text, errors = job.communicate()
+        found = {}
+        for line in machine.marked(text, "result: "):
+            found.setdefault(line["section"], []).append(line)
+        if not found:
+            say(f"{condition} {sections}: no result, exit code {job.returncode}: {(text + errors)[-600:]}")
+        spools = sorted(folder.glob("*.bubcap"))
+        outcome = {"figures": {name: machine.middle([line[unit] for line in lines]) for name, lines in found.items()},
+                   "lines": found, "code": job.returncode,
+                   "spool_bytes": sum(path.stat().st_size for path in spools),
+                   "bare": (machine.marked(errors, "bare: ") or [None])[-1]}
+        if spools:
+            walker = spool.of(spools[0])
+            outcome["drops"] = walker.drops
+            if keep:
+                outcome["spool"] = walker
+        elif keep:
+            outcome["spool"] = spool_of_nothing()
+            say(f"{condition}: no spool: {errors[-600:]}")
+        if condition.startswith("nsys"):
+            outcome["report"] = any(folder.glob("report.*"))
+        shutil.rmtree(folder, ignore_errors=True)
+        return outcome
+
+
+def spool_of_nothing():
+    class Nothing:
+        header, left_out = {}, []
+    return Nothing
+
+
+def pin_threads(pid, wanted):
+    """Pins the recorder's threads of a process, which carry its name, to one processor as soon as they are there."""
+    cpu = max(os.sched_getaffinity(0))
+    until = time.monotonic() + 20
+    pinned = set()
+    while time.monotonic() < until and len(pinned) < wanted:
+        for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
+            try:
+                if task.name not in pinned and (task / "comm").read_text().startswith("bubble"):
+                    os.sched_setaffinity(int(task.name), {cpu})
+                    pinned.add(task.name)
+            except OSError:
+                pass
+        time.sleep(0.02)
+
+
+def rounds(jobs, repetitions, deadline, keep_lines=False):
+    """Runs the jobs (name, function) in turn, each round in another order, while the deadline allows a whole one. A job
+    that fails is not tried again."""
+    found, failed, longest = {name: [] for name, _ in jobs}, set(), 0.0
+    for repetition in range(repetitions):
+        at = time.monotonic()
+        if repetition and at + longest > deadline:
+            say(f"the budget ends it after {repetition} repetitions")
+            break
+        turn = repetition % len(jobs)
+        for name, job in jobs[turn:] + jobs[:turn]:
+            if name in failed:
+                continue
+            outcome = job()
+            if not (outcome and outcome["figures"]):
+                failed.add(name)
+            if outcome and outcome["figures"]:
+                entry = {key: outcome[key] for key in ("figures", "spool_bytes", "drops", "bare") if outcome.get(key)}
+                if keep_lines:
+                    entry["lines"] = outcome["lines"]
+                found[name].append(entry)
+        longest = max(longest, time.monotonic() - at)
+    return {name: runs for name, runs in found.items() if runs}
+
+
+def programs(bench, repetitions, deadline):
+    every, graphs = ["loop", "threads", "graph", "synced"], ["graph", "synced"]
+    jobs = [(name, lambda name=name, sections=sections: bench.run(name, sections)) for name, sections in (
+        ("off", every), ("bubblescope", every), ("bare", every), ("nsys", every),
+        ("bubblescope-graph", graphs), ("bare-graph", graphs), ("nsys-graph", graphs))]
+    return rounds(jobs, repetitions, deadline)
+
+
+def torch(bench, repetitions, deadline):
+    def job(condition):
+        extra = ["--profiler"] if condition == "torch.profiler" else []
+        program = [sys.executable, str(HERE / "torch_bench.py"), "--scale", str(bench.scale), *extra]
+        return bench.run(condition, ["torch"], program=program, unit="us")
+    jobs = [(name, lambda name=name: job(name)) for name in ("off", "bubblescope", "bare", "nsys", "torch.profiler")]
+    return rounds(jobs, repetitions, deadline)
+
+
+def stays(bench, repetitions, deadline):
+    library, ranged = machine.injection(["--capture-range=cudaProfilerApi"])
+    _, short = machine.injection(["--duration", "2s"])
+    jobs = [
+        ("range, off", lambda: bench.run("off", ["range"])),
+        ("range, bubblescope", lambda: bench.run("", ["range"], given=lambda folder: machine.injected(library, ranged, folder))),
+    ]
+    found = rounds(jobs, repetitions, deadline)
+    jobs = [
+        ("time, off", lambda: bench.run("off", ["time"])),
+        ("time, bubblescope", lambda: bench.run("", ["time"], given=lambda folder: machine.injected(library, short, folder))),
+    ]
+    return found | rounds(jobs, min(2, repetitions), deadline, keep_lines=True)
+
+
+def settings(bench, repetitions, deadline):
+    """The choice of settings, one changed at a time."""
+    MiB = 1 << 20
+    ours = {
+        "bubblescope": {}, "all APIs": {"all_apis": True}, "CUDA events": {"events": True},
+        "host buffers of 1 MiB": {"buffer_bytes": MiB, "buffers": 64}, "host buffers of 32 MiB": {"buffer_bytes": 32 * MiB, "buffers": 4},
+        "device buffers 3 × 3.2 MB": {"device_buffer_bytes": 3355443, "device_buffers": 3},
+        "device buffers 8 × 32 MiB": {"device_buffer_bytes": 32 * MiB, "device_buffers": 8},
+        "flush each 50 ms": {"flush_interval": 50}, "flush each 1 s": {"flush_interval": 1000},
+    }
+    kernels, copies, runtime, driver, sync = [10], [1, 2], [5], [4], [38]
+    bare = {
+        "bare": {}, "bare, all APIs": {"filtered": False}, "bare, one buffer for all threads": {"per_thread": 0},
+        "bare, kernels": {"kinds": kernels}, "bare, kernels and copies": {"kinds": kernels + copies},
+        "bare, and runtime calls": {"kinds": kernels + copies + runtime},
+        "bare, and driver calls": {"kinds": kernels + copies + runtime + driver},
+        "bare, and synchronisations": {"kinds": kernels + copies + runtime + driver + sync},
+    }
+    sections = ["loop", "threads", "synced"]
+    jobs = [("off", lambda: bench.run("off", sections))]
+    jobs += [(name, lambda config=config: bench.run("", sections, given=lambda folder: machine.injected(
+        bench.library, bench.request, folder, config))) for name, config in ours.items()]
+    jobs += [("writer pinned", lambda: bench.run("", sections, pin=2, given=lambda folder: machine.injected(
+        bench.library, bench.request, folder)))]
+    jobs += [(name, lambda options=options: bench.run("", sections, given=lambda folder: bench.bare_environment(**options)))
+             for name, options in bare.items()]
+    return rounds(jobs, repetitions, deadline)
+
+
+PARTS = {"programs": programs, "torch": torch, "stays": stays, "settings": settings}
+
+
+def measure(options):
+    only = options.only.split(",") if options.only else list(PARTS)
+    repetitions = 1 if options.quick else REPETITIONS
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
+        bench = Bench(scratch, options.quick)
+        found = {"machine": machine.versions(), "kinds": bench.kinds, "left_out": bench.left_out,
+                 "config": bench.config, "command": " ".join(sys.argv[1:])}
+        deadline = started + options.budget
+        for name in only:
+            begun = time.monotonic()
+            say(f"{name}: {deadline - begun:.0f} s are left")
+            # The choice of settings comes last and takes what is left.
+            times = min(3, repetitions) if name == "settings" else repetitions
+            try:
+                found[name] = PARTS[name](bench, times, deadline)
+            except Exception as error:  # What was measured before is worth more than the rest.
+                say(f"{name}: {type(error).__name__}: {error}")
+                found.setdefault("failed", {})[name] = str(error)
+            found.setdefault("took_s", {})[name] = round(time.monotonic() - begun, 1)
+            machine.write_json(options.output, found)
+    table(found)
+
+
+def table(found):
+    for part in ("programs", "torch", "settings"):
+        for name, runs in found.get(part, {}).items():
+            middles = {key: machine.middle([run["figures"][key] for run in runs if key in run["figures"]])
+                       for key in runs[0]["figures"]}
+            print(f"{part:9} {name:34} {len(runs)} × " + "  ".join(f"{key} {value:.0f}" for key, value in middles.items()))
+    for name, runs in found.get("stays", {}).items():
+        if not name.startswith("time"):
+            print(f"stays     {name:34} {len(runs)} × {runs[0]['figures']}")
+
+
+# Memory.
+
+def resident(pid):
+    """Resident kilobytes of a process: all, and the anonymous part."""
+    found = {}
+    try:
+        for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key in ("VmRSS", "RssAnon"):
+                found[key] = int(value.split()[0])
+    except OSError:
+        return None
+    return found or None
+
+
+def punch(descriptor, start, end):
+    """Gives the disk space of a part of a file back; its length stays. False when the file system cannot."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    keep_size_and_punch = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
+    return libc.fallocate(descriptor, keep_size_and_punch, ctypes.c_long(start), ctypes.c_long(end - start)) == 0
+
+
+def watch(program, seconds, extra, scratch, log):
+    """Runs the program and samples it each second. Its spool is followed and emptied behind the follower, since minutes
+    at the highest rate are more than a disk holds."""
+    folder = pathlib.Path(scratch)
+    command = [str(program), str(seconds), "4", "1", "0", str(log)]
+    job = subprocess.Popen(command, env={**os.environ, **extra}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True)
+    samples, walker, descriptor, emptied, can_punch, stopped = [], None, None, 0, True, None
+    begun = time.monotonic()
+    while job.poll() is None:
+        time.sleep(1)
+        memory = resident(job.pid)
+        if walker is None:
+            spools = sorted(folder.glob("*.bubcap"))
+            if spools and spools[0].stat().st_size > spool.PREAMBLE:
+                walker, descriptor = spool.Walker(spools[0]), os.open(spools[0], os.O_WRONLY)
+        written = walker.walk() if walker else 0
+        to = max(0, written - (16 << 20)) & ~0xFFFFF
+        if can_punch and to > emptied:
+            can_punch = punch(descriptor, emptied, to)
+            emptied = to
+        if memory:
+            samples.append({"s": round(time.monotonic() - begun, 2), "rss_kb": memory.get("VmRSS"),
+                            "anon_kb": memory.get("RssAnon"), "spool_bytes": written,
+                            "drops": walker.drops if walker else None})
+        if shutil.disk_usage(folder).free < LEAST_FREE:
+            stopped = "the disk was nearly full"
+            job.terminate()
+            break
+    text, errors = job.communicate(timeout=120)
+    if walker:
+        walker.walk()
+        os.close(descriptor)
+    counts = (machine.marked(text, "counted: ") or [None])[-1]
+    calls = (machine.marked(text, "calls: ") or [None])[-1]
+    return {"samples": samples, "counted": counts, "calls": calls, "code": job.returncode, "stopped": stopped,
+            "emptied": can_punch, "spool_bytes": walker.at if walker else 0, "drops": walker.drops if walker else None,
+            "ended": walker.ended if walker else None, "records_bytes": walker.buffer_bytes if walker else 0,
+            "errors": errors[-1000:]}
+
+
+def slope(samples, key, after):
+    """KiB a minute by least squares over the samples after so many seconds."""
+    points = [(sample["s"], sample[key]) for sample in samples if sample["s"] >= after and sample[key]]
+    if len(points) < 3:
+        return None
+    mean_x, mean_y = (sum(values) / len(points) for values in zip(*points))
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return 60 * sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
+
+
+def memory(options):
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
+        program = pathlib.Path(scratch) / "minutes"
+        machine.built([machine.build(HERE.parent / "compat" / "minutes.cu", program)])
+        library, request = machine.injection()
+        log = pathlib.Path(scratch) / "log"
+        alone = max(5, min(25, options.seconds / 8))
+        say(f"memory: {alone:.0f} s alone, then {options.seconds:.0f} s recorded")
+        found = {"machine": machine.versions(), "seconds": options.seconds, "config": request.get("config", {})}
+        found["alone"] = watch(program, alone, {}, scratch, log)
+        spools = pathlib.Path(scratch) / "spools"
+        spools.mkdir()
+        found["recorded"] = watch(program, options.seconds, machine.injected(library, request, spools), spools, log)
+        after = 30 if options.seconds > 60 else options.seconds / 4
+        for part in ("alone", "recorded"):
+            found[part]["slope_kib_per_min"] = slope(found[part]["samples"], "rss_kb", after if part == "recorded" else 5)
+        machine.write_json(options.output, found)
+        recorded = found["recorded"]
+        print(json.dumps({key: recorded[key] for key in
+                          ("counted", "calls", "code", "stopped", "spool_bytes", "drops", "slope_kib_per_min")}))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scratch", default=None, help="a folder for recordings, on a disk with room")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("measure")
+    one.add_argument("output")
+    one.add_argument("--quick", action="store_true")
+    one.add_argument("--budget", type=float, default=480)
+    one.add_argument("--only", default="")
+    one = commands.add_parser("memory")
+    one.add_argument("output")
+    one.add_argument("--seconds", type=float, default=240)
+    one = commands.add_parser("write")
+    one.add_argument("figures")
+    one.add_argument("document")
+    options = parser.parse_args()
+    if options.command == "measure":
+        measure(options)
+    elif options.command == "memory":
+        memory(options)
+    else:
+        import record_overhead_write
+        record_overhead_write.write(pathlib.Path(options.figures), pathlib.Path(options.document))
+
+
+if __name__ == "__main__":
+    main()

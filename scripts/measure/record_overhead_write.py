@@ -1,0 +1,198 @@
+"""Makes docs/measurements/h200-record-overhead.md of the figures that record_overhead.py measured."""
+
+import json, statistics
+
+SECTIONS = {
+    # name: what it is, unit, launches in one
+    "loop": ("launch loop, per launch", "µs"), "threads": ("launch loop of four threads, per launch", "µs"),
+    "graph": ("graph of 20 kernels, replayed, per replay", "µs"),
+    "synced": ("graph of 40 kernels, each replay waited for, per replay", "µs"),
+    "step": ("PyTorch training step, bound by the host", "µs"), "bound": ("PyTorch training step, bound by the GPU", "µs"),
+    "inference": ("PyTorch inference, CUDA graph, per request", "µs"),
+}
+CONDITIONS = {
+    "off": "off", "bubblescope": "bubblescope", "bubblescope-graph": "bubblescope, graphs as one op",
+    "bare": "bare CUPTI", "bare-graph": "bare CUPTI, graphs as one op", "nsys": "nsys",
+    "nsys-graph": "nsys, graphs as one op", "torch.profiler": "torch.profiler",
+}
+
+
+def micro(part, value):
+    """Programs print nanoseconds, PyTorch loops microseconds."""
+    return value if part == "torch" else value / 1e3
+
+
+def values_of(found, part, condition, section):
+    runs = found.get(part, {}).get(condition, [])
+    return [micro(part, run["figures"][section]) for run in runs if section in run["figures"]]
+
+
+def paired(ours, theirs):
+    """The median of the ratios within one repetition, when both have as many."""
+    if not ours or len(ours) != len(theirs):
+        return None
+    return statistics.median(a / b for a, b in zip(ours, theirs))
+
+
+def number(value):
+    return f"{value:.3f}" if value < 10 else f"{value:.2f}" if value < 100 else f"{value:.1f}"
+
+
+def cost_rows(found, part, sections):
+    yield "| work | condition | µs, median (least to greatest) | added | against off | against bare | against nsys |"
+    yield "|---|---|---|---|---|---|---|"
+    for section in sections:
+        off = values_of(found, part, "off", section)
+        if not off:
+            continue
+        base = statistics.median(off)
+        for condition, words in CONDITIONS.items():
+            values = values_of(found, part, condition, section)
+            if not values:
+                continue
+            middle = statistics.median(values)
+            level = "-graph" if condition.endswith("-graph") else ""
+            against = ["", ""]
+            if condition.startswith("bubblescope"):
+                for place, rival in enumerate(("bare", "nsys")):
+                    other = values_of(found, part, rival + level, section)
+                    if other:
+                        pair = paired(values, other)
+                        against[place] = f"{middle / statistics.median(other):.3f}" + (f" (pairs {pair:.3f})" if pair else "")
+            added = "" if condition == "off" else f"{middle - base:+.2f}"
+            yield (f"| {SECTIONS[section][0]} | {words} | {number(middle)} ({number(min(values))} to {number(max(values))}, "
+                   f"{len(values)} ×) | {added} | {middle / base:.3f} | {against[0]} | {against[1]} |")
+
+
+def verdict(found):
+    """Whether the figures that were aimed at are reached, by medians of the same run."""
+    yield "| figure | " + "work | reached |"
+    yield "|---|---|---|"
+    for part, sections in (("programs", ("loop", "threads", "graph", "synced")), ("torch", ("step", "inference", "bound"))):
+        for section in sections:
+            ours = values_of(found, part, "bubblescope", section)
+            for rival, limit, words in (("bare", 1.05, "at most 1.05 × bare CUPTI"), ("nsys", 1.0, "below nsys"),
+                                        ("torch.profiler", 1.0, "below torch.profiler")):
+                other = values_of(found, part, rival, section)
+                if ours and other:
+                    ratio = statistics.median(ours) / statistics.median(other)
+                    held = ratio <= limit if rival == "bare" else ratio < limit
+                    yield f"| {words} | {SECTIONS[section][0]} | {'yes' if held else 'no'}, {ratio:.3f} |"
+    ours, off = values_of(found, "torch", "bubblescope", "bound"), values_of(found, "torch", "off", "bound")
+    if ours and off:
+        ratio = statistics.median(ours) / statistics.median(off)
+        yield f"| wall within 1 % where the GPU is the bottleneck | {SECTIONS['bound'][0]} | {'yes' if ratio <= 1.01 else 'no'}, {ratio:.3f} |"
+
+
+def stays(found):
+    runs = found.get("stays", {})
+    parts = {"before": "before `cudaProfilerStart`", "between": "while recorded", "after": "after `cudaProfilerStop`"}
+    yield "| launch loop | off, ns per launch | bubblescope `--capture-range=cudaProfilerApi` | ratio |"
+    yield "|---|---|---|---|"
+    for part, words in parts.items():
+        off = [run["figures"][part] for run in runs.get("range, off", []) if part in run["figures"]]
+        ours = [run["figures"][part] for run in runs.get("range, bubblescope", []) if part in run["figures"]]
+        if off and ours:
+            yield (f"| {words} | {statistics.median(off):.0f} ({min(off):.0f} to {max(off):.0f}) | {statistics.median(ours):.0f} "
+                   f"({min(ours):.0f} to {max(ours):.0f}) | {statistics.median(ours) / statistics.median(off):.3f} |")
+    yield ""
+    lines = {name: [line for run in runs.get(name, []) for line in run.get("lines", {}).get("time", [])]
+             for name in ("time, off", "time, bubblescope")}
+    if lines["time, bubblescope"]:
+        yield "With `--duration 2s`, by the time since CUDA began in the process:"
+        yield ""
+        yield "| from | off, ns per launch | bubblescope | ratio |"
+        yield "|---|---|---|---|"
+        for start, end in ((0.3, 1.8), (2.6, 4.0), (4.0, 6.3)):
+            middle = {}
+            for name, all_lines in lines.items():
+                inside = [line["ns"] for line in all_lines if start <= line["at"] < end]
+                middle[name] = statistics.median(inside) if inside else None
+            off, ours = middle["time, off"], middle["time, bubblescope"]
+            if off and ours:
+                yield f"| {start} to {end} s | {off:.0f} | {ours:.0f} | {ours / off:.3f} |"
+
+
+def settings(found):
+    runs = found.get("settings", {})
+    sections = ("loop", "threads", "synced")
+    yield "| setting | " + " | ".join(f"{SECTIONS[section][0]}, µs" for section in sections) + " | against default |"
+    yield "|---|" + "---|" * (len(sections) + 1)
+
+    def middle(name, section):
+        values = values_of(found, "settings", name, section)
+        return statistics.median(values) if values else None
+
+    for name in runs:
+        own = [middle(name, section) for section in sections]
+        default = [middle("bare" if name.startswith("bare") else "bubblescope", section) for section in sections]
+        ratios = ", ".join(f"{a / b:.2f}" for a, b in zip(own, default) if a and b) if name not in ("off", "bare", "bubblescope") else ""
+        yield f"| {name} | " + " | ".join(number(value) if value else "" for value in own) + f" | {ratios} |"
+
+
+def memory(found):
+    recorded, alone = found["recorded"], found["alone"]
+
+    def at(second):
+        near = [sample for sample in recorded["samples"] if sample["s"] >= second]
+        return near[0] if near else recorded["samples"][-1]
+
+    length = recorded["samples"][-1]["s"]
+    counted, calls = recorded.get("counted") or {}, recorded.get("calls") or 0
+    kernels = counted.get("kernels", 0)
+    base = statistics.median(sample["rss_kb"] for sample in alone["samples"][len(alone["samples"]) // 3:])
+    yield (f"Four threads launch as fast as they can while a fifth replays a graph of 20 kernels, for {length:.0f} s. "
+           f"{kernels:,} kernels ran, of {calls:,} launch calls: {kernels / length:,.0f} kernels a second. "
+           f"The spool grew to {recorded['spool_bytes'] / 1e9:.1f} GB, {recorded['spool_bytes'] / max(calls, 1):.0f} bytes for each "
+           f"launch call and {recorded['spool_bytes'] / max(kernels, 1):.0f} for each kernel. (It is emptied behind the writer "
+           "while it grows; a disk of that size is not needed to repeat this.)")
+    yield ""
+    drops = recorded.get("drops") or {}
+    lost = {key: value for key, value in drops.items() if value}
+    yield "Nothing was dropped, says the spool." if recorded.get("drops") is not None and not lost else (
+        f"The spool states what was dropped: {json.dumps(lost)}." if lost else "The spool states no drops.")
+    yield ""
+    yield "| after | resident, MiB | more than the program alone, MiB |"
+    yield "|---|---|---|"
+    for second in (1, 10, 30, 60, 120, 180, length):
+        if second <= length:
+            sample = at(second)
+            yield f"| {second:.0f} s | {sample['rss_kb'] / 1024:.1f} | {(sample['rss_kb'] - base) / 1024:.1f} |"
+    yield ""
+    slope = recorded.get("slope_kib_per_min")
+    if slope is not None:
+        yield (f"After 30 s it grows by {slope / 1024:+.2f} MiB a minute (least squares; the program alone, over its "
+               f"{alone['samples'][-1]['s']:.0f} s: {(alone.get('slope_kib_per_min') or 0) / 1024:+.2f}).")
+
+
+def write(folder, document):
+    found = json.loads((folder / "overhead.json").read_text())
+    said = found["machine"]
+    gpu = said["gpus"][0].split(", ") if said["gpus"] else ["GPU", "?"]
+    packages = said["packages"]
+    text = [
+        "# What `bubble-report record` costs, on an H200", "",
+        f"Measured on {said['date']} on one {gpu[0]} (driver {gpu[1]}, CUDA {said['toolkit']}), {said['cpus']} processors "
+        f"({said['cpu']}), Linux {said['kernel']}, CUPTI of `nvidia-cuda-cupti` {packages.get('nvidia-cuda-cupti', '?')}, "
+        f"PyTorch {packages.get('torch', '?')}, Nsight Systems {said['nsys'].split('-')[0]}. The host is shared and noisy: every "
+        "condition runs in a process of its own, in turn, and medians and ratios of the same run are what to read.", "",
+        "- **off**: the program alone.",
+        "- **bubblescope**: what `bubble-report record` sets for a program, with its defaults.",
+        "- **bare CUPTI**: `scripts/measure/bare_inject.c`, the smallest client with the same kinds, the same buffers and the "
+        "same calls left out. It counts the records and drops them.",
+        "- **nsys**: `nsys profile -t cuda -s none --cpuctxsw=none`, `--cuda-graph-trace=node` or `graph`.",
+        "- **torch.profiler**: `ProfilerActivity.CUDA` around the measured part.", "",
+        f"Kinds {found['kinds']}; left out at the source: {', '.join(sorted(set(found['left_out'])))}.", "",
+        "## Are the figures reached?", "", *verdict(found), "",
+        "## C++ programs", "", *cost_rows(found, "programs", ("loop", "threads", "graph", "synced")), "",
+        "## PyTorch", "", *cost_rows(found, "torch", ("step", "inference", "bound")), "",
+        "## What stays when recording has ended", "", *stays(found), "",
+        "## The choice of settings", "",
+        "One setting changed at a time. The rows of the bare client show where CUPTI's floor is: which kinds cost what.", "",
+        *settings(found), "",
+    ]
+    if (folder / "memory.json").exists():
+        text += ["## Memory and file at the highest rate", "", *memory(json.loads((folder / "memory.json").read_text())), ""]
+    text += ["Repeat it with `scripts/measure/record_overhead.py measure overhead.json` and `record_overhead.py memory "
+             "memory.json` on a machine with a GPU; this page is made of those files by its `write`.", ""]
+    document.write_text("\n".join(text))
