@@ -69,6 +69,8 @@ def main():
             print(f"rank {late_rank} late: {'; '.join(entry['problems']) or 'as expected'}", flush=True)
             print(json.dumps(entry.get("devices")), flush=True)
         results["fixtures"] = {path.name: path.stat().st_size for path in sorted(kept.glob("*"))}
+        machine.origin(kept, results["machine"], {"nccl-late-1": "bubble-report record -- python3 nccl_late_rank.py --late 1"},
+                       "scripts/compat/nccl.py")
         subprocess.run(["tar", "-czf", str(out / "nccl-fixtures.tar.gz"), "-C", str(kept), "."], check=False)
     machine.write_json(out / "nccl.json", results)
 

@@ -319,6 +319,9 @@ def measure(options):
             seconds = 6 if options.quick else options.minutes
             results["cases"]["minutes"] = guarded(lambda: runner.minutes(seconds), "minutes")
             lap("minutes")
+        machine.origin(runner.kept, results["machine"],
+                       {name: " ".join(case.get("command", [])) for name, case in results["cases"].items() if case.get("fixtures")},
+                       "scripts/compat/run.py measure")
         subprocess.run(["tar", "-czf", str(out / "compat-fixtures.tar.gz"), "-C", str(runner.kept), "."], check=False)
     machine.write_json(out / "compat.json", results)
     for name, entry in results["cases"].items():

@@ -79,6 +79,9 @@ def measure(options):
                         subprocess.run([machine.bubble_report(), "convert", str(path), "-o", str(small)], check=False)
                         found["fixtures"][path.name] = small.stat().st_size if small.exists() else None
             machine.write_json(out / "item.json", found)
+        machine.origin(kept, found["machine"],
+                       {name: f"bubble-report record --capture-range=cudaProfilerApi -- python3 item_steps.py WIDTH item|none {STEPS}"
+                        for name in found["fixtures"]}, "scripts/measure/item_prediction.py measure")
         subprocess.run(["tar", "-czf", str(out / "item-fixtures.tar.gz"), "-C", str(kept), "."], check=False)
     for line in lines(found):
         print(line)

@@ -147,6 +147,17 @@ def bare_client(scratch):
     return str(library), kinds
 
 
+def origin(folder, versions, commands, script):
+    """Says beside compacted recordings where they come from."""
+    gpu = versions["gpus"][0].split(", ") if versions["gpus"] else ["a GPU", "unknown"]
+    packages = ", ".join(f"{name} {version}" for name, version in versions["packages"].items())
+    text = [f"Recorded on {versions['date']} on {len(versions['gpus'])} x {gpu[0]}, driver {gpu[1]}, Linux {versions['kernel']}, "
+            f"CUDA toolkit {versions['toolkit']},", f"{packages}, by {versions['bubble-report']}, and compacted with",
+            "`bubble-report convert`, which leaves the paths of that machine out. Made by", f"{script}:", ""]
+    text += [f"{name}  {command}" for name, command in commands.items()]
+    (pathlib.Path(folder) / "ORIGIN.txt").write_text("\n".join(text) + "\n")
+
+
 def marked(text, mark):
     """The JSON values that a program printed after `mark`."""
     return [json.loads(line[len(mark):]) for line in text.splitlines() if line.startswith(mark)]
