@@ -80,7 +80,8 @@ KINDS = {"kernel": "kernels", "kernels": "kernels", "copy": "copies", "copies": 
 
 def builds(folder):
     """Starts compiling every program; the jobs."""
-    jobs = [machine.build(HERE / "runtime.cu", folder / "runtime-shared", "-cudart", "shared"),
+    jobs = [machine.build(HERE / "runtime.cu", folder / "runtime-shared", "-cudart", "shared",
+                          *[flag for folder in ("lib64", "targets/x86_64-linux/lib") for flag in ("-Xlinker", f"-rpath={machine.CUDA / folder}")]),
             machine.build(HERE / "runtime.cu", folder / "runtime-static", "-cudart", "static"),
             machine.build(HERE / "driver.cpp", folder / "driver", "-lcuda")]
     return jobs + [machine.build(HERE / f"{name}.cu", folder / name) for name in ("family", "killed", "minutes")]

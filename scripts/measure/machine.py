@@ -92,11 +92,11 @@ def build(source, output, *flags):
 
 
 def built(jobs):
-    """Waits for builds and ends the script when one failed."""
+    """Waits for builds; says which failed."""
     for job, command in jobs:
         text = job.communicate()[0]
         if job.returncode:
-            sys.exit(f"{' '.join(command)}: {text}")
+            say(f"{' '.join(command)}: {text}")
 
 
 def injection(arguments=()):
