@@ -50,7 +50,10 @@ pub(super) fn peer_waits(trace: &Trace, collective: &[bool], window: Interval) -
         found.by_peer.insert(peer, wait);
         all.append(&mut intervals);
     }
-    by_device.into_iter().map(|(device, (mut all, found))| (device, PeerWaits { total: covered(&mut all), ..found })).collect()
+    by_device
+        .into_iter()
+        .map(|(device, (mut all, found))| (device, PeerWaits { total: covered(&mut all), ..found }))
+        .collect()
 }
 
 /// The ops of one device, in order of time.

@@ -3,8 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use super::contract::{
-    Bubble, BubbleFigures, Device, DrainedBy, HistogramBucket, IterationSource, Iterations, Launches, PeerWait, Process, Quality,
-    Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, Tool, Window, Workload,
+    Bubble, BubbleFigures, Device, DrainedBy, HistogramBucket, IterationSource, Iterations, Launches, PeerWait,
+    Process, Quality, Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, Tool, Window,
+    Workload,
 };
 use super::demangle::demangle;
 use crate::analysis::{self, Analysis, DeviceAnalysis, Percentiles, SyncCallRow};

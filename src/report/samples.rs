@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::compare::{Alignment, Compare, Origin, Recorded, Repetition, Setting, Skipped};
 use super::contract::{
-    Bubble, BubbleFigures, Device, DrainedBy, Evidence, Finding, IterationSource, Iterations, Launches, PeerWait, Process,
-    Quality, Replay, Report, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, WhatIf, Window, Workload,
+    Bubble, BubbleFigures, Device, DrainedBy, Evidence, Finding, IterationSource, Iterations, Launches, PeerWait,
+    Process, Quality, Replay, Report, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, WhatIf, Window,
+    Workload,
 };
 use crate::analysis::{Cause, Confidence, FindingId, Rule, SegmentKind, Severity};
 use crate::trace::{CaptureMode, Ns, StreamKind};

@@ -235,7 +235,8 @@ impl Oracle<'_> {
         let mut waits: BTreeMap<u32, Vec<(i64, i64)>> = BTreeMap::new();
         for members in self.collectives() {
             let latest = members.iter().map(|&op| self.op(op).0).max().unwrap();
-            let last = members.iter().filter(|&&op| self.op(op).0 == latest).map(|&op| trace.op_device(op)).min().unwrap();
+            let last =
+                members.iter().filter(|&&op| self.op(op).0 == latest).map(|&op| trace.op_device(op)).min().unwrap();
             for &op in members.iter().filter(|&&op| trace.op_device(op) == device) {
                 let (from, to) = self.clipped((self.op(op).0, latest));
                 if from < to {
@@ -243,7 +244,8 @@ impl Oracle<'_> {
                 }
             }
         }
-        let ticks = |waits: &[(i64, i64)]| waits.iter().flat_map(|wait| wait.0..wait.1).collect::<BTreeSet<i64>>().len() as i64;
+        let ticks =
+            |waits: &[(i64, i64)]| waits.iter().flat_map(|wait| wait.0..wait.1).collect::<BTreeSet<i64>>().len() as i64;
         let all: Vec<(i64, i64)> = waits.values().flatten().copied().collect();
         (waits.iter().map(|(&peer, waits)| (peer, waits.len() as u64, ticks(waits))).collect(), ticks(&all))
     }
