@@ -6,6 +6,7 @@
 pub mod analysis;
 pub mod atomic;
 pub mod capture;
+pub mod import;
 pub mod open;
 pub mod report;
 pub mod trace;

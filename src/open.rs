@@ -1,12 +1,13 @@
 //! Opens any recording this crate can read, told by its content and not by its name.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
 use crate::capture::convert::{self, ConvertError};
+use crate::import::{ImportError, kineto};
 use crate::trace::Trace;
 use crate::trace::file::{self, TraceFileError};
 
@@ -20,6 +21,8 @@ pub enum Format {
     TraceFile,
     /// A spool (`*.bubcap`).
     Spool,
+    /// JSON, plain or gzip: a trace of PyTorch's profiler, if it is a recording.
+    Json,
 }
 
 /// Why a recording cannot be opened.
@@ -41,7 +44,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The content is no format that is known here.
-    #[error("{} is neither a trace file (.bubbles.parquet) nor a spool (.bubcap){hint}", path.display())]
+    #[error("{} is no trace file (.bubbles.parquet), spool (.bubcap) or PyTorch trace (.json, .json.gz){hint}", path.display())]
     Unknown {
         /// The file.
         path: PathBuf,
@@ -53,6 +56,14 @@ pub enum OpenError {
     TooLong {
         /// The file.
         path: PathBuf,
+    },
+    /// The recording of another tool cannot be made a trace.
+    #[error("cannot use {}", path.display())]
+    Import {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ImportError,
     },
     /// The spool cannot be made a trace.
     #[error(transparent)]
@@ -73,6 +84,8 @@ pub fn sniff(head: &[u8]) -> Option<Format> {
         Some(Format::TraceFile)
     } else if head.starts_with(&cupti::spool::MAGIC) {
         Some(Format::Spool)
+    } else if kineto::is_gzip(head) || kineto::is_json(head) {
+        Some(Format::Json)
     } else {
         None
     }
@@ -80,11 +93,10 @@ pub fn sniff(head: &[u8]) -> Option<Format> {
 
 /// What an unknown file looks like, as advice.
 fn hint(head: &[u8]) -> &'static str {
-    if head.starts_with(b"SQLite format 3")
-        || head.starts_with(&[0x1f, 0x8b])
-        || head.trim_ascii_start().starts_with(b"{")
-    {
-        "; this version reads what bubble-report recorded"
+    if head.starts_with(b"SQLite format 3") {
+        "; this version reads no SQLite"
+    } else if head.starts_with(b"version https://git-lfs") {
+        "; it only points to a file in Git LFS: git lfs pull fetches that"
     } else {
         ""
     }
@@ -114,6 +126,15 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
         Some(Format::Spool) => {
             let trace = if once { convert::trace_from_read(path, &head) } else { convert::trace_from_spools(&[path]) };
             trace.map_err(OpenError::Spool)
+        }
+        Some(Format::Json) => {
+            let trace = if once {
+                kineto::read(&*head)
+            } else {
+                file.rewind().map_err(unreadable)?;
+                kineto::read(file)
+            };
+            trace.map_err(|source| OpenError::Import { path: path.to_owned(), source })
         }
         None => Err(OpenError::Unknown { path: path.to_owned(), hint: hint(&head) }),
     }

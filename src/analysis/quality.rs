@@ -58,6 +58,9 @@ pub(super) fn quality(
         format!("{} ops start before their launch, by up to {}", launches.figures.negative_latency, -worst)
     });
     warn(losses.unfinished_ops > 0, &|| format!("{} ops were still running at the end", losses.unfinished_ops));
+    warn(losses.duplicate_records > 0, &|| {
+        format!("{} records were in the source more than once: each was counted once", losses.duplicate_records)
+    });
     warn(losses.cut_bytes > 0, &|| {
         format!("the source was cut: {} bytes after its last whole record", losses.cut_bytes)
     });

@@ -1,5 +1,7 @@
 //! Makes a [`Trace`] out of records in any order.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -29,7 +31,7 @@ pub enum BuildError {
 }
 
 /// One op as a source gives it. Times are absolute, on the source's clock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpInput {
     /// Start, in nanoseconds. Start and end both 0 mean that the times could not be collected.
     pub start: i64,
@@ -54,7 +56,7 @@ pub struct OpInput {
 }
 
 /// One API call as a source gives it. Times are absolute, on the source's clock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallInput {
     /// Start, in nanoseconds.
     pub start: i64,
@@ -122,6 +124,9 @@ pub struct TraceBuilder {
     /// What is known about the trace as a whole. Losses found while building are added to it. The measured part of
     /// a workload run is absolute here, like every time that goes in.
     pub meta: Meta,
+    /// Whether the source may hold records twice, as merged files do. Calls that are equal in all are then kept once
+    /// and counted; where there are such, so are ops and ranges.
+    pub drop_duplicates: bool,
     names: Names,
     kinds: Vec<Option<ApiKind>>,
     processes: Vec<Process>,
@@ -208,6 +213,16 @@ impl TraceBuilder {
             self.threads.push(Thread { process, tid, name: String::new(), calls: 0..0, ranges: 0..0 });
             ThreadIdx::from_index(self.threads.len() - 1)
         })
+    }
+
+    /// The calls so far.
+    pub fn calls(&self) -> &[CallInput] {
+        &self.calls
+    }
+
+    /// The process of a thread.
+    pub fn process_of(&self, thread: ThreadIdx) -> ProcessIdx {
+        self.threads[thread.index()].process
     }
 
     /// Names a process.
@@ -367,6 +382,9 @@ impl TraceBuilder {
             }
         }
         self.order_lanes();
+        if self.drop_duplicates {
+            self.without_duplicates();
+        }
 
         let mut trace = Trace { meta: self.meta, end: at(end), ..Trace::default() };
         trace.ops = op_columns(&mut self.ops, &mut self.streams, at);
@@ -412,6 +430,22 @@ impl TraceBuilder {
         Ok(trace)
     }
 
+    /// Keeps of equal records one.
+    ///
+    /// No thread makes two calls of one correlation id in the same nanoseconds, so equal calls show that the source
+    /// holds records twice. Equal ops alone do not: a graph launch may run like nodes at once.
+    fn without_duplicates(&mut self) {
+        self.calls.sort_by_key(call_order);
+        let mut dropped = dedup(&mut self.calls, |a, b| a == b && a.correlation.is_some());
+        if dropped > 0 {
+            self.ops.sort_by_key(|(op, _)| op_order(op));
+            dropped += dedup(&mut self.ops, |a, b| a.0 == b.0);
+            self.ranges.sort_by_key(range_order);
+            dropped += dedup(&mut self.ranges, |a, b| a == b);
+        }
+        self.meta.losses.duplicate_records = dropped;
+    }
+
     /// Puts devices, streams and threads in order of their numbers, whatever order their records came in.
     fn order_lanes(&mut self) {
         let devices = permutation(self.devices.len(), |index| self.devices[index].id);
@@ -444,6 +478,25 @@ impl TraceBuilder {
         self.ranges.iter_mut().for_each(|range| range.2 = moved(range.2));
         self.overheads.iter_mut().for_each(|overhead| overhead.4 = overhead.4.map(moved));
     }
+}
+
+/// Keeps the first of neighbours that are the same; how many went.
+fn dedup<T>(rows: &mut Vec<T>, same: impl Fn(&T, &T) -> bool) -> u64 {
+    let before = rows.len();
+    rows.dedup_by(|later, first| same(first, later));
+    (before - rows.len()) as u64
+}
+
+fn op_order(op: &OpInput) -> (StreamIdx, i64, i64, CorrelationId, u64) {
+    (op.stream, op.start, op.end, op.correlation, op.graph_node)
+}
+
+fn call_order(call: &CallInput) -> (ThreadIdx, i64, Reverse<i64>, CorrelationId) {
+    (call.thread, call.start, Reverse(call.end), call.correlation)
+}
+
+fn range_order(&(start, end, thread, name, _): &RangeInput) -> (ThreadIdx, i64, Reverse<i64>, NameId) {
+    (thread, start, Reverse(end), name)
 }
 
 /// Whether a record's times can be true.
@@ -488,7 +541,7 @@ pub(super) fn set_ranges(
 }
 
 fn op_columns(rows: &mut [(OpInput, DetailId)], streams: &mut [Stream], at: impl Fn(i64) -> Ns) -> Ops {
-    rows.sort_by_key(|(op, _)| (op.stream, op.start, op.end, op.correlation, op.graph_node));
+    rows.sort_by_key(|(op, _)| op_order(op));
     set_ranges(rows.len(), |row| rows[row].0.stream.index(), |lane, range| streams[lane].ops = range);
     Ops {
         start: rows.iter().map(|(op, _)| at(op.start)).collect(),
@@ -512,7 +565,7 @@ fn call_columns(
     kinds: &mut Vec<Option<ApiKind>>,
     at: impl Fn(i64) -> Ns,
 ) -> Calls {
-    rows.sort_by_key(|call| (call.thread, call.start, std::cmp::Reverse(call.end), call.correlation));
+    rows.sort_by_key(call_order);
     set_ranges(rows.len(), |row| rows[row].thread.index(), |lane, range| threads[lane].calls = range);
     kinds.resize(names.len(), None);
     Calls {
@@ -532,7 +585,7 @@ fn call_columns(
 type RangeInput = (i64, i64, ThreadIdx, NameId, RangeKind);
 
 fn range_rows(rows: &mut [RangeInput], threads: &mut [Thread], at: impl Fn(i64) -> Ns) -> Vec<NamedRange> {
-    rows.sort_by_key(|&(start, end, thread, name, _)| (thread, start, std::cmp::Reverse(end), name));
+    rows.sort_by_key(range_order);
     set_ranges(rows.len(), |row| rows[row].2.index(), |lane, range| threads[lane].ranges = range);
     rows.iter()
         .map(|&(start, end, thread, name, kind)| NamedRange {

@@ -108,6 +108,8 @@ pub struct Losses {
     pub cut_bytes: u64,
     /// Records whose times are out of range, or whose end lies before their start.
     pub impossible_times: u64,
+    /// Records that the source holds more than once, each beyond the first. They are not in the trace.
+    pub duplicate_records: u64,
     /// The byte of the source from which on it was cut or damaged; the trace holds what comes before. Of several such
     /// sources, that of the first.
     pub damaged_at: Option<u64>,

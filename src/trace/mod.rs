@@ -24,4 +24,4 @@ pub use model::{
     OverheadKind, Process, RangeKind, Stream, StreamKind, Sync, SyncKind, Thread, Trace,
 };
 pub use names::Names;
-pub use time::{Interval, Ns};
+pub use time::{Interval, Ns, rfc3339};

@@ -18,7 +18,7 @@ use std::path::Path;
 use cupti::spool::{Drops, Ending, Header, SpoolError};
 use thiserror::Error;
 
-use crate::trace::{BuildError, CaptureMode, Ns, Recorded, Trace, TraceBuilder, WorkloadRun};
+use crate::trace::{BuildError, CaptureMode, Ns, Recorded, Trace, TraceBuilder, WorkloadRun, rfc3339};
 
 use clock::Clock;
 use devices::Devices;
@@ -177,7 +177,7 @@ fn describe_source(builder: &mut TraceBuilder, header: &Header) {
     let meta = &mut builder.meta;
     meta.source.format = "bubcap".to_owned();
     meta.source.command = (!header.command_line.is_empty()).then(|| header.command_line.join(" "));
-    meta.source.captured_on = (header.start_realtime_ns > 0).then(|| clock::rfc3339(header.start_realtime_ns));
+    meta.source.captured_on = (header.start_realtime_ns > 0).then(|| rfc3339(header.start_realtime_ns));
     let facts = [
         ("recorder", header.recorder.clone()),
         ("CUPTI", cupti_version(header.cupti_version)),
