@@ -30,7 +30,8 @@ fn known(trace: &Trace) -> Value {
     let mut figures = figures(trace);
     let intervals: Vec<Interval> = trace.ops.indices().map(|op| trace.ops.interval(op)).collect();
     let alone = |op: &&Interval| {
-        op.start == op.end && !intervals.iter().any(|other| other.start <= op.start && op.start <= other.end && !other.is_empty())
+        op.start == op.end
+            && !intervals.iter().any(|other| other.start <= op.start && op.start <= other.end && !other.is_empty())
     };
     let between = intervals.iter().filter(|op| op.start == op.end).filter(alone).count();
     if between > 0 {

@@ -262,9 +262,10 @@ impl Collector {
     fn call(&mut self, event: &Event<'_>, name: NameId, start: i64, end: i64) {
         let thread = self.thread(event);
         let correlation = CorrelationId(event.arguments.correlation);
-        let kind = *self.api_kinds.entry(name).or_insert_with(|| {
-            event.name.map_or(ApiKind::Other, |name| ApiKind::of(&name.decode().0))
-        });
+        let kind = *self
+            .api_kinds
+            .entry(name)
+            .or_insert_with(|| event.name.map_or(ApiKind::Other, |name| ApiKind::of(&name.decode().0)));
         if correlation.is_some() && matches!(kind, ApiKind::CopyAsync | ApiKind::MemsetAsync) {
             self.asynchronous.insert(correlation.0);
         }

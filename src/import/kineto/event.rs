@@ -48,8 +48,17 @@ impl Category {
             b"user_annotation" => Self::Annotation,
             b"cuda_sync" => Self::Sync,
             b"overhead" => Self::Overhead,
-            b"python_function" | b"ac2g" | b"async" | b"fwdbwd" | b"forward_backward" | b"cpu_instant_event"
-            | b"gpu_user_annotation" | b"trace" | b"collective_comm" | b"gpu_pm_counter" | b"cuda_profiler_range"
+            b"python_function"
+            | b"ac2g"
+            | b"async"
+            | b"fwdbwd"
+            | b"forward_backward"
+            | b"cpu_instant_event"
+            | b"gpu_user_annotation"
+            | b"trace"
+            | b"collective_comm"
+            | b"gpu_pm_counter"
+            | b"cuda_profiler_range"
             | b"cuda_event" => Self::Unused,
             _ if lower.ends_with(b"runtime") || lower.ends_with(b"driver") => Self::Call,
             _ => Self::Other,
@@ -247,8 +256,7 @@ fn triple(lexer: &mut Lexer<'_>) -> Result<[u32; 3], Trouble> {
 }
 
 /// The keys by which an event is known when the text around it is damaged.
-const EVENT_KEYS: [&[u8]; 10] =
-    [b"ph", b"name", b"cat", b"pid", b"tid", b"ts", b"dur", b"id", b"args", b"s"];
+const EVENT_KEYS: [&[u8]; 10] = [b"ph", b"name", b"cat", b"pid", b"tid", b"ts", b"dur", b"id", b"args", b"s"];
 /// No event begins with a longer stretch of white space, brace and key.
 const BEGINNING: usize = 64;
 

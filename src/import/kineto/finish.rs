@@ -110,9 +110,10 @@ impl Collector {
             trace.meta.source.captured_on = Some(rfc3339(trace.meta.epoch_ns));
         }
         let of_graphs = |call: crate::trace::CallIdx| trace.calls.kind[call.index()] == ApiKind::GraphLaunch;
-        let nodes = trace.ops.indices().any(|op| {
-            trace.ops.graph[op.index()].is_some() || trace.ops.launch(op).is_some_and(of_graphs)
-        });
+        let nodes = trace
+            .ops
+            .indices()
+            .any(|op| trace.ops.graph[op.index()].is_some() || trace.ops.launch(op).is_some_and(of_graphs));
         if nodes {
             trace.meta.capture_mode = CaptureMode::Node;
         }

@@ -27,7 +27,8 @@ impl Header {
             let key = String::from_utf8_lossy(&key[..key.len().min(40)]);
             self.keys.push(key.chars().filter(|character| !character.is_control()).collect());
         }
-        let version = |value: &[u8]| unsigned(value).map(|number| format!("{}.{}", number / 1_000, number % 1_000 / 10));
+        let version =
+            |value: &[u8]| unsigned(value).map(|number| format!("{}.{}", number / 1_000, number % 1_000 / 10));
         match key {
             b"schema" => self.is_own |= value.starts_with(b"\"bubblescope."),
             b"baseTimeNanoseconds" => self.base_ns = integer(unquoted(value)).unwrap_or(0),

@@ -513,7 +513,22 @@ mod tests {
 
     #[test]
     fn other_text_is_no_json() {
-        for text in ["}", "[1 2]", "{1: 2}", "{\"a\" 1}", "{\"a\": }", "[}", "{]", "[1,,2]", "tru ", "abc ", "[,]", "{,}", "1x ", "{\"a\":1]"] {
+        for text in [
+            "}",
+            "[1 2]",
+            "{1: 2}",
+            "{\"a\" 1}",
+            "{\"a\": }",
+            "[}",
+            "{]",
+            "[1,,2]",
+            "tru ",
+            "abc ",
+            "[,]",
+            "{,}",
+            "1x ",
+            "{\"a\":1]",
+        ] {
             assert!(matches!(Lexer::new(text.as_bytes(), 0).skip(), Err(Trouble::Syntax(_))), "{text}");
         }
     }

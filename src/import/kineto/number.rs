@@ -66,7 +66,11 @@ fn decimal(text: &[u8], shift: i32) -> Option<i64> {
                 let exponent: i64 = match exponent.parse() {
                     Ok(exponent) => exponent,
                     Err(_) if exponent.len() > 1 && exponent[1..].bytes().all(|byte| byte.is_ascii_digit()) => {
-                        if exponent.starts_with('-') { -far } else { far }
+                        if exponent.starts_with('-') {
+                            -far
+                        } else {
+                            far
+                        }
                     }
                     Err(_) => return None,
                 };
