@@ -43,6 +43,7 @@ pub use result::{
     Percentiles, Quality, RootCause, RunAheadFigures, Segment, SegmentDetail, StreamFigures, SyncCallRow,
 };
 pub use run_ahead::{RunAhead, run_ahead};
+pub use sync_cost::site_name;
 
 use crate::trace::{DeviceIdx, Interval, Ns, Trace};
 

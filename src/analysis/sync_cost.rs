@@ -159,7 +159,7 @@ impl<'a> Keys<'a> {
 }
 
 /// A range's name without the number that counts its repetitions: `ProfilerStep#3`, `iteration 17`, `step_4`.
-pub(super) fn site_name(name: &str) -> &str {
+pub fn site_name(name: &str) -> &str {
     let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
     let counted = stem.len() < name.len() && stem.ends_with(['#', ' ', '_', ':', '=', '-', '/', '.', '[', '(']);
     let stem = stem.trim_end_matches(['#', ' ', '_', ':', '=', '-', '/', '.', '[', '(']);

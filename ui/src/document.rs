@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bubblescope::analysis::{Analysis, Bubble, DeviceAnalysis};
-use bubblescope::trace::{CallIdx, Interval, NameId, Ns, OpIdx, RangeIdx, StreamIdx, Trace};
+use bubblescope::analysis::{Analysis, Bubble, DeviceAnalysis, FullAnalysis};
+use bubblescope::trace::{CallIdx, Interval, NameId, Ns, OpIdx, RangeIdx, StreamIdx, ThreadIdx, Trace};
 
 use crate::format;
+use crate::launches::LaunchFigures;
 use crate::rows::Scene;
 
 /// One thing on a timeline.
@@ -42,6 +43,18 @@ pub struct Pick {
     pub item: Item,
 }
 
+/// What is known of a trace: more and more, as the background work gets through.
+#[derive(Clone, Debug, Default)]
+enum Known {
+    /// Only what was recorded.
+    #[default]
+    Recording,
+    /// Why the devices were idle.
+    Analysis(Arc<Analysis>),
+    /// What can be done about it, too.
+    Full(Arc<FullAnalysis>),
+}
+
 /// One opened trace.
 #[derive(Debug)]
 pub struct Document {
@@ -51,8 +64,9 @@ pub struct Document {
     pub path: PathBuf,
     /// The recording.
     pub trace: Arc<Trace>,
-    /// What was found in it; `None` until the analysis is through.
-    pub analysis: Option<Arc<Analysis>>,
+    /// Its launches by API; empty until the analysis is through.
+    pub launches: Vec<LaunchFigures>,
+    known: Known,
     /// Its rows.
     pub scene: Scene,
     /// Its place among the opened traces: files stand in the order in which they were asked for, not in which they
@@ -69,13 +83,46 @@ impl Document {
         let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into());
         let scene = Scene::new(&trace);
         let short_names = trace.names.iter().map(|(_, name)| format::short(name).into_boxed_str()).collect();
-        Self { name, path: path.to_owned(), trace, analysis: None, scene, order: 0, offset: 0, short_names }
+        Self {
+            name,
+            path: path.to_owned(),
+            trace,
+            launches: Vec::new(),
+            known: Known::default(),
+            scene,
+            order: 0,
+            offset: 0,
+            short_names,
+        }
     }
 
     /// Takes in what the analysis found.
-    pub fn set_analysis(&mut self, analysis: Arc<Analysis>) {
+    pub fn set_analysis(&mut self, analysis: Arc<Analysis>, launches: Vec<LaunchFigures>) {
         self.scene.set_bubbles(&self.trace, &analysis);
-        self.analysis = Some(analysis);
+        self.known = Known::Analysis(analysis);
+        self.launches = launches;
+    }
+
+    /// Takes in what the replay added to the analysis: the bubbles are the same.
+    pub fn set_full(&mut self, full: Arc<FullAnalysis>) {
+        self.known = Known::Full(full);
+    }
+
+    /// Why the devices were idle; `None` until the analysis is through.
+    pub fn analysis(&self) -> Option<&Analysis> {
+        match &self.known {
+            Known::Recording => None,
+            Known::Analysis(analysis) => Some(analysis),
+            Known::Full(full) => Some(&full.analysis),
+        }
+    }
+
+    /// What can be done about it; `None` until the replay is through.
+    pub fn full(&self) -> Option<&Arc<FullAnalysis>> {
+        match &self.known {
+            Known::Full(full) => Some(full),
+            Known::Recording | Known::Analysis(_) => None,
+        }
     }
 
     /// A readable form of a name that fits into a box.
@@ -135,19 +182,50 @@ impl Document {
 
     /// A bubble and its device.
     pub fn bubble(&self, at: BubbleRef) -> Option<(&DeviceAnalysis, &Bubble)> {
-        let device = self.analysis.as_ref()?.devices.get(at.device as usize)?;
+        let device = self.analysis()?.devices.get(at.device as usize)?;
         Some((device, device.bubbles.get(at.index as usize)?))
     }
 
     /// All bubbles, device by device in order of time.
     pub fn bubbles(&self) -> impl Iterator<Item = (BubbleRef, &Bubble)> {
-        let devices = self.analysis.iter().flat_map(|analysis| analysis.devices.iter().enumerate());
+        let devices = self.analysis().into_iter().flat_map(|analysis| analysis.devices.iter().enumerate());
         devices.flat_map(|(device, found)| {
             found
                 .bubbles
                 .iter()
                 .enumerate()
                 .map(move |(index, bubble)| (BubbleRef { device: device as u32, index: index as u32 }, bubble))
+        })
+    }
+
+    /// What happened at a moment that evidence names: the call of this API that began then, else the bubble, op or call
+    /// that did, else the bubble around it.
+    pub fn at_moment(&self, api: Option<&str>, moment: Ns) -> Option<Item> {
+        let call = |api| self.call_at(api, moment).map(Item::Call);
+        let op = || self.trace.ops.start.iter().position(|&start| start == moment).map(OpIdx::from_index).map(Item::Op);
+        let around = self.bubble_at(moment);
+        let begins = around.filter(|&at| self.bubble(at).is_some_and(|(_, bubble)| bubble.interval.start == moment));
+        let named = api.and_then(|api| call(Some(api)));
+        named.or(begins.map(Item::Bubble)).or_else(op).or_else(|| call(None)).or(around.map(Item::Bubble))
+    }
+
+    /// The call, of this API if it is given, that began at a moment.
+    fn call_at(&self, api: Option<&str>, moment: Ns) -> Option<CallIdx> {
+        let start = |call: CallIdx| self.trace.calls.start[call.index()];
+        (0..self.trace.threads.len()).find_map(|thread| {
+            let calls = self.trace.thread_calls(ThreadIdx::from_index(thread));
+            let mut calls = calls.skip_while(|&call| start(call) < moment).take_while(|&call| start(call) == moment);
+            calls.find(|&call| api.is_none_or(|api| self.trace.call_name(call) == api))
+        })
+    }
+
+    /// The bubble at a moment, of the first device that has one.
+    fn bubble_at(&self, moment: Ns) -> Option<BubbleRef> {
+        let devices = self.analysis()?.devices.iter().enumerate();
+        devices.into_iter().find_map(|(device, found)| {
+            let index = found.bubbles.partition_point(|bubble| bubble.interval.start <= moment).checked_sub(1)?;
+            let at = BubbleRef { device: device as u32, index: index as u32 };
+            found.bubbles[index].interval.contains(moment).then_some(at)
         })
     }
 }

@@ -1,22 +1,28 @@
 //! The desktop timeline of Bubblescope.
 //!
-//! `lod`, `tiles`, `view`, `rows` and `format` are pure. `paint` and `lanes` draw, `timeline` is the widget that shows documents
-//! and tells what the user did, `app` holds the state and changes it. So each is tested by itself.
+//! `lod`, `tiles`, `view`, `rows`, `align`, `svg` and `format` are pure. `paint` and `lanes` draw, `timeline` is the widget
+//! that shows documents and tells what the user did, `panels` show what is known, `app` holds the state and changes it.
+//! So each is tested by itself.
 
+pub mod align;
 pub mod app;
 pub mod background;
 pub mod command;
 pub mod describe;
+pub mod dialog;
 pub mod document;
 pub mod format;
 pub mod lanes;
+pub mod launches;
 pub mod load;
 pub mod lod;
 pub mod minimap;
 pub mod paint;
 pub mod panels;
+pub mod recorder;
 pub mod rows;
 pub mod strips;
+pub mod svg;
 pub mod table;
 #[doc(hidden)]
 pub mod testing;

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use bubblescope::analysis::{Analysis, Options, analyze};
+use bubblescope::analysis::{Analysis, FullAnalysis, Options, analyze, full};
 use bubblescope::trace::Trace;
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 
 use crate::document::Document;
+use crate::launches::{self, LaunchFigures};
 
 /// Reads a trace, whatever format it has.
 fn read(path: &Path) -> anyhow::Result<Trace> {
@@ -24,10 +26,43 @@ pub fn options(trace: &Trace) -> Options {
 pub enum Loaded {
     /// The trace is read and can be shown.
     Document(Box<Document>),
-    /// It is analysed.
-    Analysis(Arc<Analysis>),
+    /// It is analysed: why the devices were idle, and the launches by API.
+    Analysis(Arc<Analysis>, Vec<LaunchFigures>),
+    /// It is replayed: what can be done about it.
+    Full(Arc<FullAnalysis>),
     /// It cannot be opened: one line that names the file and the reason.
     Failed(String),
+}
+
+/// How far a trace that is being opened has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// The file is read.
+    #[default]
+    Reading,
+    /// The trace is shown, and bubbles and their causes are looked for.
+    Analysing,
+    /// The bubbles are shown, and the recording is replayed with changes to find what they would gain.
+    Replaying,
+}
+
+impl Stage {
+    /// How many there are.
+    pub const COUNT: u8 = 3;
+
+    /// What is being done.
+    pub fn doing(self) -> &'static str {
+        match self {
+            Self::Reading => "reading",
+            Self::Analysing => "looking for bubbles in",
+            Self::Replaying => "replaying changes of",
+        }
+    }
+
+    /// Its place among all, from 1 on.
+    pub fn number(self) -> u8 {
+        self as u8 + 1
+    }
 }
 
 /// A trace that is being opened.
@@ -37,8 +72,9 @@ pub struct Loading {
     pub path: PathBuf,
     /// Place of the trace among the opened ones.
     pub order: u64,
-    /// Whether the trace is there and the analysis still runs.
-    pub shown: bool,
+    /// How far it has come.
+    pub stage: Stage,
+    started: Instant,
     results: Receiver<Loaded>,
 }
 
@@ -54,7 +90,7 @@ impl Loading {
         wake: impl Fn() + Send + 'static,
         read: impl FnOnce(&Path) -> anyhow::Result<Trace> + Send + 'static,
     ) -> Self {
-        let (send, results) = bounded(2);
+        let (send, results) = bounded(3);
         let file = path.to_owned();
         let failed = send.clone();
         let work = move || {
@@ -70,8 +106,14 @@ impl Loading {
                 }
                 Ok(trace) => {
                     let trace = Arc::new(trace);
-                    if tell(Loaded::Document(Box::new(Document::new(&file, Arc::clone(&trace))))) {
-                        tell(Loaded::Analysis(Arc::new(analyze(&trace, &options(&trace)))));
+                    if !tell(Loaded::Document(Box::new(Document::new(&file, Arc::clone(&trace))))) {
+                        return;
+                    }
+                    let options = options(&trace);
+                    let analysis = analyze(&trace, &options);
+                    let launches = launches::by_api(&trace, &analysis);
+                    if tell(Loaded::Analysis(Arc::new(analysis), launches)) {
+                        tell(Loaded::Full(Arc::new(full(&trace, &options))));
                     }
                 }
             }
@@ -80,14 +122,23 @@ impl Loading {
             // The channel has room for it, and its other end is ours.
             drop(failed.try_send(Loaded::Failed(format!("{}: no thread: {error}", path.display()))));
         }
-        Self { path: path.to_owned(), order: 0, shown: false, results }
+        Self { path: path.to_owned(), order: 0, stage: Stage::default(), started: Instant::now(), results }
+    }
+
+    /// How long it has been going on.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// What has arrived; `Err` when no more will come.
     pub fn take(&mut self) -> Result<Option<Loaded>, Ended> {
         match self.results.try_recv() {
             Ok(loaded) => {
-                self.shown |= matches!(loaded, Loaded::Document(_));
+                self.stage = match loaded {
+                    Loaded::Document(_) => Stage::Analysing,
+                    Loaded::Analysis(..) => Stage::Replaying,
+                    Loaded::Full(_) | Loaded::Failed(_) => self.stage,
+                };
                 Ok(Some(loaded))
             }
             Err(TryRecvError::Empty) => Ok(None),

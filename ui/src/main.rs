@@ -31,6 +31,7 @@ fn main() -> ExitCode {
             if let Some(storage) = creation.storage {
                 app.restore(storage);
             }
+            app.dialogs.native = true;
             for path in &arguments.traces {
                 app.open(&creation.egui_ctx, path);
             }

@@ -16,6 +16,8 @@ pub struct Palette {
     pub canvas_alternate: Color32,
     /// Behind names of sections.
     pub section: Color32,
+    /// Behind panels and windows.
+    pub panel: Color32,
     /// Lines of the time grid.
     pub grid: Color32,
     /// Ordinary text.
@@ -61,6 +63,7 @@ impl Palette {
         canvas: Color32::from_rgb(0x17, 0x19, 0x1e),
         canvas_alternate: Color32::from_rgb(0x1b, 0x1e, 0x24),
         section: Color32::from_rgb(0x26, 0x2a, 0x33),
+        panel: Color32::from_rgb(0x1d, 0x20, 0x27),
         grid: Color32::from_rgb(0x2c, 0x30, 0x39),
         text: Color32::from_rgb(0xe2, 0xe5, 0xea),
         weak_text: Color32::from_rgb(0x93, 0x9a, 0xa8),
@@ -75,6 +78,7 @@ impl Palette {
         canvas: Color32::from_rgb(0xff, 0xff, 0xff),
         canvas_alternate: Color32::from_rgb(0xf7, 0xf8, 0xfa),
         section: Color32::from_rgb(0xe6, 0xe9, 0xef),
+        panel: Color32::from_rgb(0xf3, 0xf4, 0xf7),
         grid: Color32::from_rgb(0xe3, 0xe6, 0xeb),
         text: Color32::from_rgb(0x1f, 0x24, 0x2d),
         weak_text: Color32::from_rgb(0x5f, 0x67, 0x75),
@@ -86,6 +90,26 @@ impl Palette {
     /// The palette that fits egui's theme.
     pub fn of(visuals: &egui::Visuals) -> Self {
         if visuals.dark_mode { Self::DARK } else { Self::LIGHT }
+    }
+
+    /// Gives egui's widgets the colours of the timeline, in both themes.
+    pub fn apply(ctx: &egui::Context) {
+        for (theme, palette) in [(egui::Theme::Dark, Self::DARK), (egui::Theme::Light, Self::LIGHT)] {
+            ctx.set_visuals_of(theme, palette.visuals());
+        }
+    }
+
+    fn visuals(&self) -> egui::Visuals {
+        let mut visuals = if self.dark { egui::Visuals::dark() } else { egui::Visuals::light() };
+        visuals.panel_fill = self.panel;
+        visuals.window_fill = self.panel;
+        visuals.extreme_bg_color = self.canvas;
+        visuals.faint_bg_color = self.canvas_alternate;
+        visuals.widgets.noninteractive.fg_stroke.color = self.text;
+        visuals.widgets.noninteractive.bg_stroke.color = self.grid;
+        visuals.widgets.inactive.fg_stroke.color = self.text;
+        visuals.weak_text_color = Some(self.weak_text);
+        visuals
     }
 
     /// An op's colour.

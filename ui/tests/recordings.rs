@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use bubblescope::analysis::analyze;
+use bubblescope::analysis::{FindingId, analyze};
 use bubblescope_ui::App;
 use bubblescope_ui::document::Item;
 use bubblescope_ui::load::options;
 use bubblescope_ui::panels::Tab;
-use eframe::egui::Key;
+use eframe::egui::{self, Key};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 
@@ -93,15 +93,63 @@ fn three_variants_are_compared() {
     }
     harness.run_steps(2);
     let found = harness.state().panels.compare.found().unwrap();
-    assert_eq!(found.compare.variants.len(), 3);
+    let compare = found.compare.as_ref().unwrap();
+    assert_eq!(compare.variants.len(), 3);
     let names: Vec<&str> = harness.state().docs.iter().map(|doc| doc.name.as_str()).collect();
     assert_eq!(names, ["sync.bubcap", "async.bubcap", "graph.bubcap"], "the order of the command line");
     let bubbles: Vec<i64> =
-        found.compare.variants.iter().map(|variant| variant.recorded.as_ref().unwrap().bubble_ns.0).collect();
+        compare.variants.iter().map(|variant| variant.recorded.as_ref().unwrap().bubble_ns.0).collect();
     assert!(bubbles[1] < bubbles[0], "without the synchronisations the device is less idle: {bubbles:?}");
     for ns in bubbles {
         let text = bubblescope_ui::format::duration(ns);
         assert!(harness.query_all_by_label(&text).count() > 0, "{text} is shown");
     }
     assert!(harness.query_all_by_label_contains("graphs").count() > 0, "replays have a row");
+
+    let whole = harness.state().timeline.view.span();
+    harness.get_by_role_and_label(egui::Role::RadioButton, "iteration").click();
+    harness.run_steps(3);
+    let app = harness.state();
+    let overlay = app.panels.compare.overlay().unwrap();
+    let first = overlay.moments[0].0;
+    assert!(app.timeline.view.span() < whole / 10, "a few iterations are shown, not the whole trace");
+    for (doc, moment) in app.docs.iter().zip(&overlay.moments) {
+        assert_eq!(moment.0 + doc.offset, first, "{} is laid over the first", doc.name);
+        let measured = doc.trace.meta.workload.as_ref().and_then(|run| run.measured).unwrap();
+        assert!(measured.contains(*moment), "{}: warm-up is left out", doc.name);
+    }
+    assert!(app.timeline.view.start() < first && first < app.timeline.view.end());
+}
+
+#[test]
+fn the_read_back_is_found_with_its_remedy_and_a_click_goes_there() {
+    let mut harness = window(&["sync"]);
+    harness.key_press(Key::X);
+    let start = Instant::now();
+    while harness.state().is_working() {
+        assert!(start.elapsed() < Duration::from_secs(120), "the replay never ends");
+        std::thread::sleep(Duration::from_millis(5));
+        harness.run_steps(1);
+    }
+    harness.run_steps(3);
+    let full = harness.state().docs[0].full().unwrap().clone();
+    let finding = &full.findings.found[0];
+    assert_eq!(finding.id, FindingId::ScalarReadback);
+    harness.get_by_label("findings row 0");
+    let gain = bubblescope_ui::format::duration(finding.recoverable.0);
+    for text in [finding.title.as_str(), finding.remedy, &gain] {
+        assert!(harness.query_all_by_label_contains(text).count() > 0, "{text} is shown");
+    }
+    let moment = finding.evidence.iter().find_map(|evidence| evidence.at.first()).unwrap();
+    let link = format!("at {}", bubblescope_ui::format::moment(moment.0));
+    harness.get_all_by_label(&link).next().unwrap().scroll_to_me();
+    harness.run_steps(3);
+    harness.get_all_by_label(&link).next().unwrap().click();
+    harness.run_steps(3);
+    let app = harness.state();
+    let pick = app.timeline.selected.unwrap();
+    assert!(matches!(pick.item, Item::Call(_)), "{pick:?}");
+    let times = app.times(pick).unwrap();
+    assert_eq!(times.start, *moment);
+    assert!(app.timeline.view.start() <= times.start.0 && times.end.0 <= app.timeline.view.end());
 }

@@ -234,7 +234,7 @@ fn traces_are_stacked_and_compared() {
     let mut harness = Harness::builder().with_size([1200.0, 900.0]).build_eframe(|creation| {
         let mut app = App::new(&creation.egui_ctx, &[]);
         for (name, streams) in [("sync", 1), ("async", 2), ("graph", 3)] {
-            app.show(&creation.egui_ctx, name, testing::trace(streams, 20));
+            app.show(&creation.egui_ctx, name, testing::trace(streams, 80));
         }
         app
     });
@@ -249,10 +249,207 @@ fn traces_are_stacked_and_compared() {
     for name in ["sync", "async", "graph"] {
         assert!(harness.query_all_by_label(name).count() >= 2, "{name} has a heading and a row");
     }
-    harness.get_by_label("first measured iterations").click();
+    for name in ["iteration", "range"] {
+        harness.get_by_role_and_label(egui::Role::RadioButton, name).click();
+        harness.run_steps(3);
+        let app = harness.state();
+        let moments = app.panels.compare.overlay().unwrap().moments;
+        let placed: Vec<i64> = app.docs.iter().zip(&moments).map(|(doc, moment)| moment.0 + doc.offset).collect();
+        assert!(placed.iter().all(|&start| start == placed[0]), "{name}: the compared parts start together");
+        let view = app.timeline.view;
+        assert!(view.start() <= placed[0] && placed[0] < view.end());
+        assert!(view.span() < 20 * testing::ITERATION_NS, "{name}: a few iterations are shown, not all");
+    }
+    harness.get_by_label("starts").click();
     harness.run_steps(3);
     let app = harness.state();
-    let found = app.panels.compare.found().unwrap();
-    let placed: Vec<i64> = app.docs.iter().zip(&found.starts).map(|(doc, start)| start.0 + doc.offset).collect();
-    assert!(placed.iter().all(|&start| start == placed[0]), "the compared parts start together");
+    assert!(app.docs.iter().all(|doc| doc.offset == 0));
+    assert!(app.timeline.view.span() > 80 * testing::ITERATION_NS, "everything is shown again");
+}
+
+#[test]
+fn launches_are_listed_and_a_click_goes_to_the_longest() {
+    let mut harness = window(2, 20);
+    harness.get_by_label("Launches").click();
+    harness.run_steps(2);
+    harness.get_by_label("kinds of launches row 0").click();
+    harness.run_steps(2);
+    let app = harness.state();
+    let Some(Item::Call(call)) = app.timeline.selected.map(|pick| pick.item) else { panic!("no call selected") };
+    assert_eq!(app.docs[0].trace.call_name(call), "cudaLaunchKernel", "the most frequent is on top");
+    assert!(app.docs[0].launches.iter().any(|launch| launch.longest == call));
+}
+
+/// Waits until the replay is through.
+fn replayed(harness: &mut Harness<'_, App>) {
+    let start = Instant::now();
+    while harness.state().is_working() {
+        assert!(start.elapsed() < Duration::from_secs(60), "the replay never ends");
+        std::thread::sleep(Duration::from_millis(5));
+        harness.run_steps(1);
+    }
+    harness.run_steps(3);
+}
+
+#[test]
+fn findings_are_withheld_with_a_reason_or_shown_with_a_remedy() {
+    let mut harness = window(1, 40);
+    press(&mut harness, Key::X);
+    assert_eq!(harness.state().panels.tab, Tab::Findings);
+    replayed(&mut harness);
+    let full = harness.state().docs[0].full().unwrap().clone();
+    match full.findings.found.first() {
+        Some(finding) => assert!(harness.query_all_by_label(finding.remedy).count() > 0),
+        None => {
+            let reason = full.findings.withheld.clone().unwrap_or_else(|| "Nothing to fix was found".to_owned());
+            assert!(harness.query_all_by_label_contains(&reason).count() > 0, "{reason}");
+        }
+    }
+    harness.get_by_label("Quality").click();
+    harness.run_steps(2);
+    let error = format!("{:.2} % of the span", full.replay.as_ref().unwrap().unchanged_error * 100.0);
+    assert!(harness.query_all_by_label_contains(&error).count() > 0, "{error} is shown");
+}
+
+/// Saves with a command whose window suggests a file beside the trace, into a file of our own.
+fn save(harness: &mut Harness<'_, App>, key: Key, file: &std::path::Path) {
+    harness.key_press_modifiers(Modifiers::COMMAND, key);
+    harness.run_steps(3);
+    let field = harness.get_by_label("File");
+    field.focus();
+    harness.run_steps(1);
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    harness.get_by_label("File").type_text(&file.display().to_string());
+    harness.run_steps(2);
+    harness.get_by_label("Save").click();
+    let start = Instant::now();
+    while !file.exists() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", harness.state().messages);
+        std::thread::sleep(Duration::from_millis(5));
+        harness.run_steps(1);
+    }
+    // The file may still be being written.
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+#[test]
+fn the_timeline_is_saved_as_a_drawing_and_the_report_exported() {
+    let mut harness = window(2, 10);
+    replayed(&mut harness);
+    press(&mut harness, Key::B);
+    let file = |ending: &str| std::env::temp_dir().join(format!("bubblescope-{}-saved.{ending}", std::process::id()));
+    save(&mut harness, Key::G, &file("svg"));
+    let drawing = std::fs::read_to_string(file("svg")).unwrap();
+    assert!(drawing.starts_with("<svg ") && drawing.ends_with("</svg>\n"));
+    for name in ["Stream 7", "Stream 8", "main 4711 calls"] {
+        assert!(drawing.contains(&format!(">{name}</text>")), "{name} is in the drawing");
+    }
+    assert!(drawing.matches("<rect").count() > 20);
+    assert!(!drawing.contains("Overview"), "only the timeline is saved");
+
+    save(&mut harness, Key::J, &file("json"));
+    let json: bubblescope::report::Report = serde_json::from_slice(&std::fs::read(file("json")).unwrap()).unwrap();
+    let analysis = analyze(&harness.state().docs[0].trace, &Options::default());
+    assert_eq!(json.devices[0].idle_ns, analysis.devices[0].idle_ns());
+    assert!(json.replay.is_some(), "the exported report has been replayed");
+    save(&mut harness, Key::E, &file("txt"));
+    assert!(std::fs::read_to_string(file("txt")).unwrap().contains("GPU 0"));
+    for ending in ["svg", "json", "txt"] {
+        std::fs::remove_file(file(ending)).unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told() {
+    let mut harness = window(1, 2);
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::G);
+    harness.run_steps(3);
+    harness.get_by_label("File").focus();
+    harness.run_steps(1);
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    harness.get_by_label("File").type_text("/no/such/folder/t.svg");
+    harness.run_steps(2);
+    harness.get_by_label("Save").click();
+    let start = Instant::now();
+    while harness.state().messages.is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(20), "nothing is told");
+        std::thread::sleep(Duration::from_millis(5));
+        harness.run_steps(1);
+    }
+    assert!(harness.state().messages[0].starts_with("cannot write /no/such/folder/t.svg: "));
+}
+
+#[test]
+fn an_empty_window_offers_what_was_open_before() {
+    let recent = std::path::PathBuf::from("/somewhere/before.bubbles.parquet");
+    let mut harness = Harness::builder().with_size([1000.0, 600.0]).build_eframe(|creation| {
+        let mut app = App::new(&creation.egui_ctx, &[]);
+        app.recent.push(recent.clone());
+        app
+    });
+    harness.run_steps(2);
+    harness.get_by_label("Open…");
+    harness.get_by_label("/somewhere/before.bubbles.parquet").click();
+    harness.run_steps(2);
+    settle(&mut harness);
+    assert_eq!(harness.state().messages.len(), 1, "the file is gone");
+    assert!(harness.state().messages[0].contains("before.bubbles.parquet"));
+}
+
+#[test]
+fn menus_do_what_keys_do() {
+    let mut harness = window(1, 10);
+    harness.get_by_label("Bubbles and ops").click();
+    harness.run_steps(3);
+    harness.get_by_label_contains("Longest bubble").click();
+    harness.run_steps(3);
+    let selected = harness.state().timeline.selected;
+    assert!(matches!(selected.map(|pick| pick.item), Some(Item::Bubble(_))), "{selected:?}");
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::W);
+    harness.run_steps(3);
+    assert!(harness.state().docs.is_empty());
+    harness.get_by_label("Record…");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_recorded_is_opened_with_what_the_recorder_said() {
+    let recorder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorder.sh");
+    let output = std::env::temp_dir().join(format!("bubblescope-{}-recorded.bubcap", std::process::id()));
+    let mut harness =
+        Harness::builder().with_size([1200.0, 800.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &[]));
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::N);
+    harness.state_mut().recorder.program = Some(recorder);
+    harness.state_mut().recorder.command = "python 'my train.py'".to_owned();
+    harness.run_steps(3);
+    harness.get_by_label("A command").click();
+    harness.run_steps(2);
+    harness.get_by_label("Into").focus();
+    harness.run_steps(1);
+    harness.get_by_label("Into").type_text(&output.display().to_string());
+    harness.run_steps(2);
+    harness.get_by_label("Start recording").click();
+    let start = Instant::now();
+    while harness.state().docs.is_empty() {
+        let lines: Vec<&str> = harness.state().recorder.lines().collect();
+        assert!(start.elapsed() < Duration::from_secs(20), "{lines:?} {:?}", harness.state().messages);
+        std::thread::sleep(Duration::from_millis(5));
+        harness.run_steps(1);
+    }
+    settle(&mut harness);
+    std::fs::remove_file(&output).unwrap();
+    let said = format!("recording into {}: python my train.py", output.display());
+    assert!(harness.state().recorder.lines().any(|line| line == said));
+    harness.get_by_label(&said);
+    assert!(!harness.state().docs[0].trace.ops.is_empty());
+
+    harness.state_mut().recorder.command = "fail".to_owned();
+    harness.run_steps(1);
+    harness.get_by_label("Start recording").click();
+    let start = Instant::now();
+    while harness.query_by_label_contains("exit code 7").is_none() {
+        assert!(start.elapsed() < Duration::from_secs(20), "the failure is never told");
+        std::thread::sleep(Duration::from_millis(5));
+        harness.run_steps(1);
+    }
 }

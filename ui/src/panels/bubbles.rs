@@ -1,11 +1,11 @@
 //! The table of bubbles.
 
 use bubblescope::analysis::Bubble;
+use bubblescope::trace::CallIdx;
 
 use crate::describe;
 use crate::document::{BubbleRef, Document};
-use crate::format;
-use crate::table::{Column, Source};
+use crate::table::{Cell, Column, Row};
 
 /// One bubble of one trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,69 +16,63 @@ pub struct BubbleRow {
     pub at: BubbleRef,
 }
 
-/// The bubbles of all opened traces.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bubbles<'a>(pub(super) &'a [Document]);
+impl BubbleRow {
+    /// The bubbles of all opened traces.
+    pub fn all(docs: &[Document]) -> Vec<Self> {
+        let docs = docs.iter().enumerate();
+        docs.flat_map(|(doc, found)| found.bubbles().map(move |(at, _)| Self { doc, at })).collect()
+    }
 
-/// The column of lengths.
-pub(super) const LENGTH: usize = 1;
+    fn found(self, docs: &[Document]) -> Option<(&Document, &Bubble)> {
+        let doc = docs.get(self.doc)?;
+        Some((doc, doc.bubble(self.at)?.1))
+    }
 
-impl Bubbles<'_> {
-    fn bubble(&self, row: BubbleRow) -> Option<(&Document, &Bubble)> {
-        let doc = self.0.get(row.doc)?;
-        Some((doc, doc.bubble(row.at)?.1))
+    /// A cell with something of the bubble.
+    fn cell<'a>(self, docs: &'a [Document], of: impl FnOnce(&'a Document, &'a Bubble) -> Cell<'a>) -> Cell<'a> {
+        self.found(docs).map_or(Cell::Unknown, |(doc, bubble)| of(doc, bubble))
     }
 }
 
-impl Source for Bubbles<'_> {
-    type Row = BubbleRow;
+fn call_name(doc: &Document, call: Option<CallIdx>) -> Cell<'_> {
+    Cell::text(call.map_or("", |call| doc.trace.call_name(call)))
+}
 
-    const COLUMNS: &'static [Column] = &[
-        Column { title: "Start", hint: "When the device ran dry, from the trace's start", width: 140.0, figures: true },
-        Column { title: "Length", hint: "How long nothing ran", width: 80.0, figures: true },
-        Column { title: "Cause", hint: "The one reason that best explains it", width: 110.0, figures: false },
-        Column { title: "Confidence", hint: "How sure that is", width: 80.0, figures: false },
-        Column { title: "Call", hint: "The call to blame, or the launch that came late", width: 170.0, figures: false },
-        Column {
-            title: "Drained by",
-            hint: "The call that was open when the device ran dry",
-            width: 150.0,
-            figures: false,
-        },
-        Column { title: "Before", hint: "The op before", width: 160.0, figures: false },
-        Column { title: "After", hint: "The op after", width: 160.0, figures: false },
-        Column { title: "GPU", hint: "The device", width: 50.0, figures: true },
-        Column { title: "Trace", hint: "The file", width: 90.0, figures: false },
+impl Row for BubbleRow {
+    const NAME: &'static str = "bubbles";
+
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::figures("Start", "When the device ran dry, from the trace's start", 140.0, |docs, row: Self| {
+            row.cell(docs, |_, bubble| Cell::Moment(bubble.interval.start))
+        }),
+        Column::figures("Length", "How long nothing ran", 80.0, |docs, row: Self| {
+            row.cell(docs, |_, bubble| Cell::Duration(bubble.interval.len()))
+        }),
+        Column::words("Cause", "The one reason that best explains it", 110.0, |docs, row: Self| {
+            row.cell(docs, |_, bubble| Cell::text(bubble.root.cause.as_str()))
+        }),
+        Column::words("Confidence", "How sure that is", 80.0, |docs, row: Self| {
+            row.cell(docs, |_, bubble| Cell::text(bubble.root.confidence.as_str()))
+        }),
+        Column::words("Call", "The call to blame, or the launch that came late", 170.0, |docs, row: Self| {
+            row.cell(docs, |doc, bubble| call_name(doc, bubble.root.call))
+        }),
+        Column::words("Drained by", "The call that was open when the device ran dry", 150.0, |docs, row: Self| {
+            row.cell(docs, |doc, bubble| call_name(doc, bubble.drained_by.map(|drain| drain.call)))
+        }),
+        Column::words("Before", "The op before", 160.0, |docs, row: Self| {
+            row.cell(docs, |doc, bubble| Cell::text(describe::op_name(doc, bubble.before)))
+        }),
+        Column::words("After", "The op after", 160.0, |docs, row: Self| {
+            row.cell(docs, |doc, bubble| Cell::text(describe::op_name(doc, bubble.after)))
+        }),
+        Column::figures("GPU", "The device", 50.0, |docs, row: Self| {
+            row.cell(docs, |doc, bubble| {
+                doc.trace.devices.get(bubble.device.index()).map_or(Cell::Unknown, |gpu| Cell::Count(u64::from(gpu.id)))
+            })
+        }),
+        Column::words("Trace", "The file", 90.0, |docs, row: Self| super::trace_name(docs, row.doc)),
     ];
 
-    fn rows(&self) -> Vec<BubbleRow> {
-        let docs = self.0.iter().enumerate();
-        docs.flat_map(|(doc, found)| found.bubbles().map(move |(at, _)| BubbleRow { doc, at })).collect()
-    }
-
-    fn text(&self, row: BubbleRow, column: usize) -> String {
-        let Some((doc, bubble)) = self.bubble(row) else { return String::new() };
-        let call = |call| doc.trace.call_name(call).to_owned();
-        match column {
-            0 => format::moment(bubble.interval.start.0),
-            LENGTH => format::duration(bubble.interval.len().0),
-            2 => bubble.root.cause.to_string(),
-            3 => bubble.root.confidence.to_string(),
-            4 => bubble.root.call.map_or_else(String::new, call),
-            5 => bubble.drained_by.map_or_else(String::new, |drain| call(drain.call)),
-            6 => describe::op_name(doc, bubble.before).to_owned(),
-            7 => describe::op_name(doc, bubble.after).to_owned(),
-            8 => self.figure(row, column).to_string(),
-            _ => doc.name.clone(),
-        }
-    }
-
-    fn figure(&self, row: BubbleRow, column: usize) -> i64 {
-        let Some((doc, bubble)) = self.bubble(row) else { return 0 };
-        match column {
-            0 => bubble.interval.start.0,
-            LENGTH => bubble.interval.len().0,
-            _ => doc.trace.devices.get(bubble.device.index()).map_or(0, |device| i64::from(device.id)),
-        }
-    }
+    const SORT: usize = 1;
 }

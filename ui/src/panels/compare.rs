@@ -1,37 +1,39 @@
 //! The opened traces as variants of one piece of work, side by side.
 
-use bubblescope::analysis::{Options, analyze};
+use std::sync::Arc;
+
+use bubblescope::analysis::{Analysis, Options, analyze};
 use bubblescope::report::compare::{PerIteration, Variant};
 use bubblescope::report::{self, Aligned, Compare, ComparedTrace, Report};
-use bubblescope::trace::{Ns, Trace};
+use bubblescope::trace::{Interval, Ns, Trace};
 use eframe::egui::{self, Rect, Sense, Ui, Vec2};
 
 use super::{Chosen, swatch};
+use crate::align::{self, Overlay, Part, Places};
 use crate::background::Background;
 use crate::document::Document;
 use crate::format;
 use crate::theme::Palette;
 
 /// Where the traces are laid over each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Align {
     /// Their first moments.
     #[default]
     Start,
-    /// The first iteration after warm-up.
-    Iteration,
+    /// The iteration with this number, counted from 0 after warm-up.
+    Iteration(usize),
+    /// The first range with this name that lies in the compared part.
+    Range(String),
 }
 
-/// A comparison, or why there is none.
-type Outcome = Result<Found, String>;
-
-/// A comparison and where the compared part of each trace starts.
+/// What the traces have in common.
 #[derive(Debug)]
 pub struct Found {
-    /// The figures.
-    pub compare: Compare,
-    /// The start of the compared part of each trace, in its own time.
-    pub starts: Vec<Ns>,
+    /// The figures per iteration, or why there are none.
+    pub compare: Result<Compare, String>,
+    /// Where the traces can be laid over each other.
+    pub places: Places,
 }
 
 /// The comparison of the opened traces.
@@ -39,34 +41,63 @@ pub struct Found {
 pub struct Comparison {
     /// Where the traces are laid over each other.
     pub align: Align,
-    outcome: Background<u64, Outcome>,
+    found: Background<u64, Found>,
 }
 
 /// Compares traces by their iterations.
-fn compare(traces: &[(String, std::sync::Arc<Trace>)]) -> Outcome {
-    let text = |error: report::compare::CompareError| error.to_string();
-    let mut aligned = Vec::new();
-    let mut reports = Vec::new();
-    for (name, trace) in traces {
-        let part = Aligned::find(name, trace, &analyze(trace, &Options::default())).map_err(text)?;
-        let analysis = analyze(trace, &Options { window: Some(part.window), ..Options::default() });
-        reports.push(Report::new(trace, &analysis, &report::Options { path: name.clone(), top: 0 }));
-        aligned.push(part);
-    }
+fn compare(traces: &[(String, Arc<Trace>)]) -> Found {
+    let analyses: Vec<Analysis> = traces.iter().map(|(_, trace)| analyze(trace, &Options::default())).collect();
+    let aligned: Result<Vec<Aligned>, String> = traces
+        .iter()
+        .zip(&analyses)
+        .map(|((name, trace), analysis)| Aligned::find(name, trace, analysis).map_err(|error| error.to_string()))
+        .collect();
+    let window = |at: usize| Some(aligned.as_ref().ok()?.get(at)?.window);
+    let parts = traces.iter().zip(&analyses).enumerate();
+    let parts: Vec<Part<'_>> = parts
+        .map(|(at, ((_, trace), analysis))| Part {
+            trace,
+            analysis,
+            window: window(at).unwrap_or(Interval::new(Ns::ZERO, trace.end)),
+        })
+        .collect();
+    let places = align::places(&parts);
+    Found { compare: aligned.and_then(|aligned| figures(traces, &aligned)), places }
+}
+
+/// What an iteration of each trace costs.
+fn figures(traces: &[(String, Arc<Trace>)], aligned: &[Aligned]) -> Result<Compare, String> {
+    let reports: Vec<Report> = traces
+        .iter()
+        .zip(aligned)
+        .map(|((name, trace), part)| {
+            let analysis = analyze(trace, &Options { window: Some(part.window), ..Options::default() });
+            Report::new(trace, &analysis, &report::Options { path: name.clone(), top: 0 })
+        })
+        .collect();
     let compared: Vec<ComparedTrace<'_>> = traces
         .iter()
-        .zip(&aligned)
+        .zip(aligned)
         .zip(&reports)
         .map(|(((name, _), aligned), report)| ComparedTrace { path: name, aligned, report })
         .collect();
-    let compare = Compare::of_traces(&compared).map_err(text)?;
-    Ok(Found { compare, starts: aligned.iter().map(|part| part.window.start).collect() })
+    Compare::of_traces(&compared).map_err(|error| error.to_string())
 }
 
 impl Comparison {
     /// The last comparison, if there is one.
     pub fn found(&self) -> Option<&Found> {
-        self.outcome.last().and_then(|(_, outcome)| outcome.as_ref().ok())
+        self.found.last().map(|(_, found)| found)
+    }
+
+    /// What the traces are laid over each other at; `None` when they have no such place.
+    pub fn overlay(&self) -> Option<Overlay> {
+        let places = &self.found()?.places;
+        match &self.align {
+            Align::Start => None,
+            Align::Iteration(number) => places.at_iteration(*number),
+            Align::Range(name) => places.at_range(name),
+        }
     }
 
     /// Shows the comparison.
@@ -75,35 +106,67 @@ impl Comparison {
             ui.label("Open two to four traces of the same work to compare them: with and without its syncs, say.");
             return None;
         }
-        let mut align = self.align;
         let ctx = ui.ctx().clone();
-        let outcome = self.outcome.get(&ctx, version, || {
+        let found = self.found.get(&ctx, version, || {
             let traces: Vec<_> = docs.iter().map(|doc| (doc.name.clone(), doc.trace.clone())).collect();
             move || compare(&traces)
         });
-        ui.horizontal(|ui| {
-            ui.label("Lay over each other:");
-            ui.radio_value(&mut align, Align::Start, "starts");
-            ui.radio_value(&mut align, Align::Iteration, "first measured iterations");
-        });
-        match outcome {
-            None => {
+        let Some(found) = found else {
+            ui.horizontal(|ui| {
                 ui.spinner();
+                ui.label("Comparing…");
+            });
+            return None;
+        };
+        let mut align = self.align.clone();
+        align_ui(ui, &mut align, &found.places);
+        match &found.compare {
+            Err(why) => {
+                ui.label(format!("No figures per iteration: {why}"));
             }
-            Some(Err(why)) => {
-                ui.label(format!("No comparison by iteration: {why}"));
-            }
-            Some(Ok(found)) => {
-                egui::ScrollArea::both()
-                    .id_salt("compare")
-                    .auto_shrink(false)
-                    .show(ui, |ui| compare_ui(ui, &found.compare));
+            Ok(compare) => {
+                egui::ScrollArea::both().id_salt("compare").auto_shrink(false).show(ui, |ui| compare_ui(ui, compare));
             }
         }
         let changed = align != self.align;
         self.align = align;
         changed.then_some(Chosen::Align)
     }
+}
+
+/// Where to lay the traces over each other.
+fn align_ui(ui: &mut Ui, align: &mut Align, places: &Places) {
+    ui.horizontal(|ui| {
+        ui.label("Lay over each other:");
+        ui.radio_value(align, Align::Start, "starts");
+        let last = places.iterations().saturating_sub(1);
+        let mut number = if let Align::Iteration(number) = align { (*number).min(last) } else { 0 };
+        let chosen = matches!(align, Align::Iteration(_));
+        ui.add_enabled_ui(places.iterations() > 0, |ui| {
+            let radio = ui.radio(chosen, "iteration").on_hover_text("Counted from 0 after warm-up");
+            let value = egui::DragValue::new(&mut number).range(0..=last).speed(0.1);
+            let moved = ui.add(value).labelled_by(radio.id).changed();
+            if radio.clicked() || moved {
+                *align = Align::Iteration(number);
+            }
+        });
+        ui.add_enabled_ui(!places.ranges.is_empty(), |ui| {
+            let chosen = if let Align::Range(name) = align { Some(name.clone()) } else { None };
+            let radio = ui.radio(chosen.is_some(), "range").on_hover_text("A range that all traces have");
+            let mut name = chosen.or_else(|| Some(places.ranges.first()?.name.clone())).unwrap_or_default();
+            let before = name.clone();
+            let list = egui::ComboBox::from_id_salt("range").selected_text(&name).width(160.0);
+            let list = list.show_ui(ui, |ui| {
+                for range in &places.ranges {
+                    ui.selectable_value(&mut name, range.name.clone(), &range.name);
+                }
+            });
+            list.response.labelled_by(radio.id);
+            if (radio.clicked() || name != before) && !name.is_empty() {
+                *align = Align::Range(name);
+            }
+        });
+    });
 }
 
 fn compare_ui(ui: &mut Ui, compare: &Compare) {

@@ -10,7 +10,7 @@ use crate::timeline::{Action, Timeline};
 
 /// A trace in one line.
 pub fn summary(doc: &Document) -> String {
-    let Some(analysis) = &doc.analysis else {
+    let Some(analysis) = doc.analysis() else {
         return format!("{} events", format::count(doc.trace.event_count() as u64));
     };
     let parts = analysis.devices.iter().map(|device| {

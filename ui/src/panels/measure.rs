@@ -48,7 +48,7 @@ impl Measured {
                 if docs.len() > 1 {
                     ui.heading(&doc.name);
                 }
-                figures_ui(ui, doc, figures);
+                figures_ui(ui, doc, figures, |_| ());
                 for row in &figures.sync_calls {
                     let blocked = format::duration(row.blocked.0);
                     let drained = format::duration(row.bubbles_drained.0);

@@ -3,36 +3,50 @@
 mod bubbles;
 mod compare;
 mod details;
+mod findings;
+mod launches;
 mod measure;
 mod overview;
+mod quality;
+mod record;
 mod search;
 mod sync_calls;
 
 pub use bubbles::BubbleRow;
 pub use compare::{Align, Comparison};
 pub use details::{details_ui, summary};
+pub use findings::{FindingRow, FindingsPanel};
+pub use launches::LaunchRow;
 pub use measure::Measured;
 pub use overview::overview_ui;
+pub use record::Recorder;
 pub use search::{Hit, Search};
 pub use sync_calls::SyncRow;
 
 use bubblescope::trace::CallIdx;
 use eframe::egui::{self, Color32, Sense, Ui, Vec2};
+use serde::{Deserialize, Serialize};
 
 use crate::document::{Document, Item, Pick};
-use crate::table::Table;
+use crate::table::{Cell, Table};
 use crate::timeline::{Action, Timeline};
 
 /// What the panel below the timeline shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tab {
     /// Where the time went.
     #[default]
     Overview,
+    /// What can be fixed.
+    Findings,
     /// Every bubble.
     Bubbles,
     /// Calls that wait for the device.
     SyncCalls,
+    /// Calls that submit device work.
+    Launches,
+    /// What the numbers are worth.
+    Quality,
     /// What a measured interval holds.
     Measure,
     /// Names that were searched for.
@@ -43,10 +57,13 @@ pub enum Tab {
 
 impl Tab {
     /// All tabs with their names.
-    pub const ALL: [(Self, &'static str); 6] = [
+    pub const ALL: [(Self, &'static str); 9] = [
         (Self::Overview, "Overview"),
+        (Self::Findings, "Findings"),
         (Self::Bubbles, "Bubbles"),
         (Self::SyncCalls, "Sync calls"),
+        (Self::Launches, "Launches"),
+        (Self::Quality, "Quality"),
         (Self::Measure, "Measure"),
         (Self::Search, "Search"),
         (Self::Compare, "Compare"),
@@ -54,33 +71,24 @@ impl Tab {
 }
 
 /// The panel below the timeline.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Panels {
     /// What it shows.
     pub tab: Tab,
+    /// What can be fixed.
+    pub findings: FindingsPanel,
     /// The table of bubbles.
     pub bubbles: Table<BubbleRow>,
     /// The table of blocking calls.
     pub sync_calls: Table<SyncRow>,
+    /// The table of launches.
+    pub launches: Table<LaunchRow>,
     /// The measured interval.
     pub measured: Measured,
     /// The search.
     pub search: Search,
     /// The comparison of the opened traces.
     pub compare: Comparison,
-}
-
-impl Default for Panels {
-    fn default() -> Self {
-        Self {
-            tab: Tab::default(),
-            bubbles: Table::sorted_by(bubbles::LENGTH),
-            sync_calls: Table::sorted_by(sync_calls::DRAINED),
-            measured: Measured::default(),
-            search: Search::default(),
-            compare: Comparison::default(),
-        }
-    }
 }
 
 /// What the user did in a panel.
@@ -90,15 +98,25 @@ pub enum Chosen {
     Action(Action),
     /// A bubble to look at.
     Bubble(Pick),
-    /// A call to look at.
-    Call(usize, CallIdx),
+    /// Something to look at together with the bubble that it caused.
+    Place(Pick),
     /// Lay the traces over each other as the comparison says.
     Align,
 }
 
+/// Numbers that change when what the panels show does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// Changes whenever the opened traces do.
+    pub traces: u64,
+    /// Changes also whenever more is known of them.
+    pub known: u64,
+}
+
 impl Panels {
-    /// Shows the panel. `version` changes whenever the documents do.
-    pub fn show(&mut self, ui: &mut Ui, docs: &[Document], timeline: &Timeline, version: u64) -> Vec<Chosen> {
+    /// Shows the panel.
+    pub fn show(&mut self, ui: &mut Ui, docs: &[Document], timeline: &Timeline, versions: Versions) -> Vec<Chosen> {
+        let version = versions.known;
         let mut chosen = Vec::new();
         ui.horizontal(|ui| {
             for (tab, name) in Tab::ALL {
@@ -108,32 +126,47 @@ impl Panels {
         ui.separator();
         match self.tab {
             Tab::Overview => {
-                egui::ScrollArea::vertical().id_salt("overview").auto_shrink(false).show(ui, |ui| {
-                    for doc in docs {
-                        overview_ui(ui, doc, docs.len() > 1);
-                    }
+                let area = egui::ScrollArea::vertical().id_salt("overview").auto_shrink(false);
+                let wanted = area.show(ui, |ui| {
+                    docs.iter().fold(false, |wanted, doc| overview_ui(ui, doc, docs.len() > 1) || wanted)
                 });
+                if wanted.inner {
+                    self.tab = Tab::Findings;
+                }
             }
+            Tab::Findings => chosen.extend(self.findings.show(ui, docs, version)),
             Tab::Bubbles => {
                 let selected = timeline.selected.and_then(|pick| match pick.item {
                     Item::Bubble(at) => Some(BubbleRow { doc: pick.doc, at }),
                     _ => None,
                 });
-                let row = self.bubbles.show(ui, "bubbles", &bubbles::Bubbles(docs), version, selected);
+                let row = self.bubbles.show(ui, docs, version, selected, || BubbleRow::all(docs));
                 chosen.extend(row.map(|row| Chosen::Bubble(Pick { doc: row.doc, item: Item::Bubble(row.at) })));
             }
             Tab::SyncCalls => {
-                let source = sync_calls::SyncCalls(docs);
-                if let Some(row) = self.sync_calls.show(ui, "kinds of blocking calls", &source, version, None) {
-                    chosen.extend(source.longest(row).map(|call| Chosen::Call(row.doc, call)));
-                }
+                let row = self.sync_calls.show(ui, docs, version, None, || SyncRow::all(docs));
+                chosen.extend(row.and_then(|row| Some(call(row.doc, row.longest(docs)?))));
             }
-            Tab::Measure => self.measured.show(ui, docs, timeline.measured, version),
-            Tab::Compare => chosen.extend(self.compare.show(ui, docs, version)),
+            Tab::Launches => {
+                let row = self.launches.show(ui, docs, version, None, || LaunchRow::all(docs));
+                chosen.extend(row.and_then(|row| Some(call(row.doc, row.found(docs)?.longest))));
+            }
+            Tab::Quality => quality::quality_ui(ui, docs),
+            Tab::Measure => self.measured.show(ui, docs, timeline.measured, versions.traces),
+            Tab::Compare => chosen.extend(self.compare.show(ui, docs, versions.traces)),
             Tab::Search => chosen.extend(self.search.show(ui, docs, version).map(Chosen::Action)),
         }
         chosen
     }
+}
+
+fn call(doc: usize, call: CallIdx) -> Chosen {
+    Chosen::Place(Pick { doc, item: Item::Call(call) })
+}
+
+/// The cell with the name of a row's trace.
+fn trace_name(docs: &[Document], doc: usize) -> Cell<'_> {
+    docs.get(doc).map_or(Cell::Unknown, |doc| Cell::text(&doc.name))
 }
 
 /// A small square that says which colour stands for a line of text.

@@ -7,6 +7,7 @@ use bubblescope::analysis::{Analysis, DeviceAnalysis, HistogramBucket, Partition
 use bubblescope::trace::Ns;
 use eframe::egui::{self, Color32, Pos2, Rect, RichText, Sense, Ui, Vec2};
 
+use super::quality::reliability_ui;
 use super::swatch;
 use crate::describe;
 use crate::document::Document;
@@ -16,15 +17,16 @@ use crate::theme::Palette;
 /// Share of the span below which idle time is not worth a word, in percent.
 const NEGLIGIBLE_PERCENT: i64 = 2;
 
-/// Shows what the analysis of a document found.
-pub fn overview_ui(ui: &mut Ui, doc: &Document, named: bool) {
+/// Shows what the analysis of a document found; tells whether the user wants to see the findings.
+pub fn overview_ui(ui: &mut Ui, doc: &Document, named: bool) -> bool {
     if named {
         ui.heading(&doc.name);
     }
     let palette = Palette::of(ui.visuals());
-    match &doc.analysis {
+    let mut wanted = false;
+    match doc.analysis() {
         Some(analysis) => {
-            figures_ui(ui, doc, analysis);
+            figures_ui(ui, doc, analysis, |ui| wanted = remedy_ui(ui, doc, &palette));
             if analysis.window.len() < doc.trace.end {
                 let part = "These figures are of the workload's measured part: set-up and warm-up are left out.";
                 ui.colored_label(palette.weak_text, part);
@@ -34,10 +36,27 @@ pub fn overview_ui(ui: &mut Ui, doc: &Document, named: bool) {
             ui.label("The analysis is not through yet.");
         }
     }
+    wanted
 }
 
-/// Shows the figures of an analysis of a document, or of a part of it.
-pub(super) fn figures_ui(ui: &mut Ui, doc: &Document, analysis: &Analysis) {
+/// The finding that gains most, as a link to all of them.
+fn remedy_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -> bool {
+    let Some(full) = doc.full() else { return false };
+    let (Some(finding), Some(replay)) = (full.findings.found.first(), &full.replay) else { return false };
+    ui.horizontal_wrapped(|ui| {
+        let gain = format::duration(finding.recoverable.0);
+        let share = format::percent(finding.recoverable.0, replay.span.0);
+        ui.strong("What to fix:");
+        let link = ui.link(&finding.title).on_hover_text("Show what it rests on, and the remedy");
+        ui.colored_label(palette.weak_text, format!("gains {gain}, {share} of the span"));
+        link.clicked()
+    })
+    .inner
+}
+
+/// Shows the figures of an analysis of a document, or of a part of it; `then` shows what follows the first verdict.
+pub(super) fn figures_ui(ui: &mut Ui, doc: &Document, analysis: &Analysis, then: impl FnOnce(&mut Ui)) {
+    let mut then = Some(then);
     let palette = Palette::of(ui.visuals());
     if analysis.devices.is_empty() {
         let why = if analysis.quality.gpu_not_captured {
@@ -49,6 +68,9 @@ pub(super) fn figures_ui(ui: &mut Ui, doc: &Document, analysis: &Analysis) {
     }
     for device in &analysis.devices {
         ui.label(RichText::new(verdict(doc, device)).size(15.0).strong());
+        if let Some(then) = then.take() {
+            then(ui);
+        }
         partition_ui(ui, &device.partition, &palette);
         ui.add_space(4.0);
         ui.horizontal_top(|ui| {
@@ -71,7 +93,7 @@ pub(super) fn figures_ui(ui: &mut Ui, doc: &Document, analysis: &Analysis) {
         });
         ui.add_space(8.0);
     }
-    quality_ui(ui, analysis, &palette);
+    reliability_ui(ui, analysis, &palette);
 }
 
 fn column_ui(ui: &mut Ui, width: f32, contents: impl FnOnce(&mut Ui)) {
@@ -140,10 +162,19 @@ fn breakdown_ui<K: Copy + Ord + Display>(
 
 fn histogram_ui(ui: &mut Ui, buckets: &[HistogramBucket], idle: Ns, palette: &Palette) {
     for bucket in buckets.iter().filter(|bucket| bucket.count > 0) {
-        let from = format::duration(bucket.from.0);
-        let range = bucket.to.map_or_else(|| format!("{from} and more"), |to| format!("{from} to {}", short(to.0)));
-        let hint = format!("{} bubbles", format::count(bucket.count));
-        bar_ui(ui, &range, bucket.total, idle, palette.weak_text, &hint, palette);
+        let name = format!("{} · {} ×", lengths(bucket), format::count(bucket.count));
+        let hint = format!("{} bubbles of such a length", format::count(bucket.count));
+        bar_ui(ui, &name, bucket.total, idle, palette.weak_text, &hint, palette);
+    }
+}
+
+/// The lengths of a bucket: `10 to 20 µs`, `500 µs to 1 ms`.
+fn lengths(bucket: &HistogramBucket) -> String {
+    let from = short(bucket.from.0);
+    let Some(to) = bucket.to.map(|to| short(to.0)) else { return format!("{from} and more") };
+    match (from.split_once(' '), to.split_once(' ')) {
+        (Some((from, unit)), Some((_, other))) if unit == other || from == "0" => format!("{from} to {to}"),
+        _ => format!("{from} to {to}"),
     }
 }
 
@@ -170,16 +201,18 @@ fn bar_ui(ui: &mut Ui, name: &str, part: Ns, whole: Ns, color: Color32, hint: &s
     response.on_hover_text(hint);
 }
 
-/// What the figures are worth.
-fn quality_ui(ui: &mut Ui, analysis: &Analysis, palette: &Palette) {
-    let quality = &analysis.quality;
-    if !quality.idle_reliable {
-        ui.colored_label(ui.visuals().warn_fg_color, "Idle figures cannot be relied on:");
-    }
-    for reason in quality.reasons.iter().chain(&quality.warnings) {
-        ui.label(reason);
-    }
-    if quality.idle_reliable && quality.reasons.is_empty() && !analysis.devices.is_empty() {
-        ui.colored_label(palette.weak_text, "Nothing in the recording speaks against these figures.");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_bubbles_read_well() {
+        let named = |from: i64, to: Option<i64>| {
+            lengths(&HistogramBucket { from: Ns(from), to: to.map(Ns), count: 1, total: Ns(1) })
+        };
+        assert_eq!(named(0, Some(1_000)), "0 to 1 µs");
+        assert_eq!(named(10_000, Some(20_000)), "10 to 20 µs");
+        assert_eq!(named(500_000, Some(1_000_000)), "500 µs to 1 ms");
+        assert_eq!(named(5_000_000_000, None), "5 s and more");
     }
 }

@@ -5,8 +5,7 @@ use bubblescope::trace::{CallIdx, NameId, Ns, OpIdx, RangeIdx, Trace};
 use eframe::egui::{self, Ui};
 
 use crate::document::{Document, Item, Pick};
-use crate::format;
-use crate::table::{Column, Source, Table};
+use crate::table::{Cell, Column, Row, Table};
 use crate::timeline::Action;
 
 /// What kind of thing has a name.
@@ -29,7 +28,7 @@ pub struct Hit {
 }
 
 /// The search.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Search {
     /// What is searched for.
     pub text: String,
@@ -40,20 +39,6 @@ pub struct Search {
     searches: u64,
     table: Table<Hit>,
     last: Option<Pick>,
-}
-
-impl Default for Search {
-    fn default() -> Self {
-        Self {
-            text: String::new(),
-            focus: false,
-            hits: Vec::new(),
-            made_for: None,
-            searches: 0,
-            table: Table::sorted_by(3),
-            last: None,
-        }
-    }
 }
 
 /// Start, end and name of every thing of a kind, in the order of its table.
@@ -124,46 +109,27 @@ fn next(docs: &[Document], hit: Hit, after: Option<Pick>) -> Option<Pick> {
     following.or_else(|| all().min()).map(|(_, at)| Pick { doc: hit.doc, item: item(at) })
 }
 
-struct Hits<'a>(&'a [Document], &'a [Hit]);
+impl Row for Hit {
+    const NAME: &'static str = "names";
 
-impl Source for Hits<'_> {
-    type Row = Hit;
-
-    const COLUMNS: &'static [Column] = &[
-        Column { title: "Name", hint: "The name", width: 300.0, figures: false },
-        Column { title: "Kind", hint: "Op, call or range", width: 70.0, figures: false },
-        Column { title: "Count", hint: "How many", width: 80.0, figures: true },
-        Column { title: "Total", hint: "Their lengths together", width: 100.0, figures: true },
-        Column { title: "Longest", hint: "The longest", width: 100.0, figures: true },
-        Column { title: "Trace", hint: "The file", width: 120.0, figures: false },
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::words("Name", "The name", 300.0, |docs, row: Self| {
+            docs.get(row.doc).map_or(Cell::Unknown, |doc| Cell::text(demangle(doc.trace.names.get(row.name))))
+        }),
+        Column::words("Kind", "Op, call or range", 70.0, |_, row: Self| {
+            Cell::text(match row.kind {
+                Kind::Op => "op",
+                Kind::Call => "call",
+                Kind::Range => "range",
+            })
+        }),
+        Column::figures("Count", "How many", 80.0, |_, row: Self| Cell::Count(row.count)),
+        Column::figures("Total", "Their lengths together", 100.0, |_, row: Self| Cell::Duration(row.total)),
+        Column::figures("Longest", "The longest", 100.0, |_, row: Self| Cell::Duration(row.longest)),
+        Column::words("Trace", "The file", 120.0, |docs, row: Self| super::trace_name(docs, row.doc)),
     ];
 
-    fn rows(&self) -> Vec<Hit> {
-        self.1.to_vec()
-    }
-
-    fn text(&self, row: Hit, column: usize) -> String {
-        let Some(doc) = self.0.get(row.doc) else { return String::new() };
-        match column {
-            0 => demangle(doc.trace.names.get(row.name)),
-            1 => match row.kind {
-                Kind::Op => "op".to_owned(),
-                Kind::Call => "call".to_owned(),
-                Kind::Range => "range".to_owned(),
-            },
-            2 => format::count(row.count),
-            5 => doc.name.clone(),
-            _ => format::duration(self.figure(row, column)),
-        }
-    }
-
-    fn figure(&self, row: Hit, column: usize) -> i64 {
-        match column {
-            2 => i64::try_from(row.count).unwrap_or(i64::MAX),
-            3 => row.total.0,
-            _ => row.longest.0,
-        }
-    }
+    const SORT: usize = 3;
 }
 
 impl Search {
@@ -182,7 +148,7 @@ impl Search {
     fn step(&mut self, docs: &[Document], hit: Option<Hit>) -> Option<Action> {
         let hit = match hit {
             Some(hit) => hit,
-            None => *self.table.rows(&Hits(docs, &self.hits), self.searches).first()?,
+            None => *self.table.rows(docs, self.searches, || self.hits.clone()).first()?,
         };
         let pick = next(docs, hit, self.last)?;
         self.last = Some(pick);
@@ -205,7 +171,7 @@ impl Search {
             ui.weak("Enter goes to the next");
         });
         self.update(docs, version);
-        let clicked = self.table.show(ui, "names", &Hits(docs, &self.hits), self.searches, None);
+        let clicked = self.table.show(ui, docs, self.searches, None, || self.hits.clone());
         if stepped || clicked.is_some() { self.step(docs, clicked) } else { None }
     }
 }

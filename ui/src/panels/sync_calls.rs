@@ -4,8 +4,7 @@ use bubblescope::analysis::SyncCallRow;
 use bubblescope::trace::CallIdx;
 
 use crate::document::Document;
-use crate::format;
-use crate::table::{Column, Source};
+use crate::table::{Cell, Column, Row};
 
 /// One kind of blocking call of one trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,84 +15,80 @@ pub struct SyncRow {
     pub index: usize,
 }
 
-/// The blocking calls of all opened traces.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SyncCalls<'a>(pub(super) &'a [Document]);
-
-/// The column of drained bubbles.
-pub(super) const DRAINED: usize = 6;
-
-impl SyncCalls<'_> {
-    fn found(&self, row: SyncRow) -> Option<&SyncCallRow> {
-        self.0.get(row.doc)?.analysis.as_ref()?.sync_calls.get(row.index)
-    }
-
-    /// The longest of a row's calls.
-    pub(super) fn longest(&self, row: SyncRow) -> Option<CallIdx> {
-        let trace = &self.0.get(row.doc)?.trace;
-        let calls = &self.found(row)?.call_list;
-        calls.iter().copied().max_by_key(|&call| (trace.calls.interval(call).len(), std::cmp::Reverse(call)))
-    }
-}
-
-impl Source for SyncCalls<'_> {
-    type Row = SyncRow;
-
-    const COLUMNS: &'static [Column] = &[
-        Column { title: "API", hint: "The call", width: 180.0, figures: false },
-        Column { title: "Site", hint: "The range around it", width: 120.0, figures: false },
-        Column { title: "Calls", hint: "How many", width: 60.0, figures: true },
-        Column { title: "Blocked", hint: "Time inside the calls; not a cost", width: 85.0, figures: true },
-        Column { title: "Useful wait", hint: "Device busy while blocked", width: 85.0, figures: true },
-        Column { title: "Idle while blocked", hint: "Device idle while blocked", width: 120.0, figures: true },
-        Column { title: "Bubbles drained", hint: "Whole bubbles that began under it", width: 110.0, figures: true },
-        Column { title: "Bubbles caused", hint: "Whole bubbles whose root cause it is", width: 105.0, figures: true },
-        Column { title: "Refill", hint: "Later bubbles until work was queued again", width: 80.0, figures: true },
-        Column {
-            title: "Recoverable",
-            hint: "What the span would lose without the calls, from the replay",
-            width: 90.0,
-            figures: true,
-        },
-        Column { title: "Median", hint: "Median length of a call", width: 80.0, figures: true },
-        Column { title: "Longest", hint: "The longest call", width: 80.0, figures: true },
-        Column { title: "Trace", hint: "The file", width: 90.0, figures: false },
-    ];
-
-    fn rows(&self) -> Vec<SyncRow> {
-        let docs = self.0.iter().enumerate();
+impl SyncRow {
+    /// The blocking calls of all opened traces.
+    pub fn all(docs: &[Document]) -> Vec<Self> {
+        let docs = docs.iter().enumerate();
         docs.flat_map(|(doc, found)| {
-            let rows = found.analysis.as_ref().map_or(0, |analysis| analysis.sync_calls.len());
-            (0..rows).map(move |index| SyncRow { doc, index })
+            let rows = found.analysis().map_or(0, |analysis| analysis.sync_calls.len());
+            (0..rows).map(move |index| Self { doc, index })
         })
         .collect()
     }
 
-    fn text(&self, row: SyncRow, column: usize) -> String {
-        let Some(found) = self.found(row) else { return String::new() };
-        match column {
-            0 => found.api.clone(),
-            1 => found.site.clone().unwrap_or_default(),
-            2 => format::count(found.calls()),
-            9 if found.recoverable.is_none() => "–".to_owned(),
-            12 => self.0[row.doc].name.clone(),
-            _ => format::duration(self.figure(row, column)),
-        }
+    fn found(self, docs: &[Document]) -> Option<&SyncCallRow> {
+        docs.get(self.doc)?.analysis()?.sync_calls.get(self.index)
     }
 
-    fn figure(&self, row: SyncRow, column: usize) -> i64 {
-        let Some(found) = self.found(row) else { return 0 };
-        match column {
-            2 => i64::try_from(found.calls()).unwrap_or(i64::MAX),
-            3 => found.blocked.0,
-            4 => found.useful_wait.0,
-            5 => found.idle_while_blocked.0,
-            DRAINED => found.bubbles_drained.0,
-            7 => found.bubbles_caused.0,
-            8 => found.refill.0,
-            9 => found.recoverable.map_or(0, |ns| ns.0),
-            10 => found.lengths.p50.0,
-            _ => found.lengths.max.0,
-        }
+    /// The longest of its calls.
+    pub(super) fn longest(self, docs: &[Document]) -> Option<CallIdx> {
+        let trace = &docs.get(self.doc)?.trace;
+        let calls = &self.found(docs)?.call_list;
+        calls.iter().copied().max_by_key(|&call| (trace.calls.interval(call).len(), std::cmp::Reverse(call)))
     }
+
+    /// A cell with something of the row.
+    fn cell<'a>(self, docs: &'a [Document], of: impl FnOnce(&'a SyncCallRow) -> Cell<'a>) -> Cell<'a> {
+        self.found(docs).map_or(Cell::Unknown, of)
+    }
+}
+
+impl Row for SyncRow {
+    const NAME: &'static str = "kinds of blocking calls";
+
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::words("API", "The call", 180.0, |docs, row: Self| row.cell(docs, |found| Cell::text(&found.api))),
+        Column::words("Site", "The range around it", 120.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::text(found.site.as_deref().unwrap_or_default()))
+        }),
+        Column::figures("Calls", "How many", 60.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::Count(found.calls()))
+        }),
+        Column::figures(
+            "Recoverable",
+            "What the span would lose without the calls, from the replay: the promise",
+            90.0,
+            |docs, row: Self| row.cell(docs, |found| Cell::maybe(found.recoverable)),
+        ),
+        Column::figures("Blocked", "Time inside the calls; not a cost", 85.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::Duration(found.blocked))
+        }),
+        Column::figures("Useful wait", "Device busy while blocked", 85.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::Duration(found.useful_wait))
+        }),
+        Column::figures("Idle while blocked", "Device idle while blocked", 120.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::Duration(found.idle_while_blocked))
+        }),
+        Column::figures("Bubbles drained", "Whole bubbles that began under it", 110.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::Duration(found.bubbles_drained))
+        }),
+        Column::figures("Bubbles caused", "Whole bubbles whose root cause it is", 105.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::Duration(found.bubbles_caused))
+        }),
+        Column::figures("Refill", "Later bubbles until work was queued again", 80.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::Duration(found.refill))
+        }),
+        Column::figures("Median", "Median length of a call", 80.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::Duration(found.lengths.p50))
+        }),
+        Column::figures("95 %", "Nineteen calls of twenty are no longer", 80.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::Duration(found.lengths.p95))
+        }),
+        Column::figures("Longest", "The longest call; a click on the row goes there", 80.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::Duration(found.lengths.max))
+        }),
+        Column::words("Trace", "The file", 90.0, |docs, row: Self| super::trace_name(docs, row.doc)),
+    ];
+
+    const SORT: usize = 7;
 }

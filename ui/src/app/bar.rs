@@ -1,0 +1,233 @@
+//! What stands around the timeline: menus, what is being loaded, messages, the first window, the list of keys.
+
+use eframe::egui::{self, RichText, Ui, Vec2};
+
+use super::App;
+use crate::command::{COMMANDS, Command, Entry, Shortcut};
+use crate::load::Stage;
+use crate::panels;
+use crate::theme::Palette;
+
+/// Seconds for which the bar says what was saved.
+const SAVED_SHOWN: f64 = 8.0;
+
+impl App {
+    pub(super) fn bar_ui(&mut self, ctx: &egui::Context, ui: &mut Ui) {
+        let palette = Palette::of(ui.visuals());
+        ui.horizontal(|ui| {
+            ui.strong("Bubblescope");
+            ui.separator();
+            self.menus_ui(ctx, ui);
+            ui.separator();
+            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                for (command, label) in
+                    [(Command::Help, "?"), (Command::ToggleTheme, "Theme"), (Command::FitAll, "Fit")]
+                {
+                    if ui.button(label).on_hover_text(hint(command.entry())).clicked() {
+                        self.run(ctx, command);
+                    }
+                }
+                ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {
+                    self.traces_ui(ctx, ui, &palette);
+                });
+            });
+        });
+    }
+
+    /// The menus: one for each group of commands.
+    fn menus_ui(&mut self, ctx: &egui::Context, ui: &mut Ui) {
+        let mut chosen = None;
+        let mut reopened = None;
+        for group in COMMANDS.chunk_by(|a, b| a.group == b.group) {
+            let Some(first) = group.first() else { continue };
+            ui.menu_button(first.group, |ui| {
+                for entry in group {
+                    let keys = entry.keys.first().map(Shortcut::text).unwrap_or_default();
+                    let button = egui::Button::new(entry.title).shortcut_text(keys);
+                    if ui.add_enabled(self.can(entry.command), button).clicked() {
+                        chosen = Some(entry.command);
+                        ui.close();
+                    }
+                    if entry.command == Command::Open && !self.recent.is_empty() {
+                        ui.menu_button("Open again", |ui| {
+                            for path in &self.recent {
+                                if ui.button(path.display().to_string()).clicked() {
+                                    reopened = Some(path.clone());
+                                    ui.close();
+                                }
+                            }
+                        });
+                    }
+                }
+            });
+        }
+        if let Some(command) = chosen {
+            self.run(ctx, command);
+        }
+        if let Some(path) = reopened {
+            self.open(ctx, &path);
+        }
+    }
+
+    /// Whether a command has something to work on.
+    fn can(&self, command: Command) -> bool {
+        match command {
+            Command::Open | Command::Record | Command::ToggleTheme | Command::Help => true,
+            _ => !self.docs.is_empty(),
+        }
+    }
+
+    /// What is open, and what is being opened.
+    fn traces_ui(&mut self, ctx: &egui::Context, ui: &mut Ui, palette: &Palette) {
+        let mut cancelled = None;
+        for (at, loading) in self.loading.iter().enumerate() {
+            ui.spinner();
+            let (doing, number) = (loading.stage.doing(), loading.stage.number());
+            let name = loading.path.file_name().unwrap_or(loading.path.as_os_str()).to_string_lossy();
+            let seconds = loading.elapsed().as_secs();
+            let elapsed = if seconds > 0 { format!(" · {seconds} s") } else { String::new() };
+            ui.label(format!("{doing} {name} · {number} of {}{elapsed}", Stage::COUNT));
+            if ui.small_button("Cancel").clicked() {
+                cancelled = Some(at);
+            }
+        }
+        if !self.loading.is_empty() {
+            // The seconds go on though nothing else happens.
+            ctx.request_repaint_after(std::time::Duration::from_millis(500));
+        }
+        if let Some(at) = cancelled {
+            self.loading.remove(at);
+        }
+        let saved = self.saved.as_ref().filter(|(_, at)| self.now - at < SAVED_SHOWN);
+        if let Some((saved, _)) = saved {
+            ctx.request_repaint_after(std::time::Duration::from_secs(1));
+            ui.add(egui::Label::new(saved.as_str()).truncate());
+        } else if let [doc] = self.docs.as_slice() {
+            ui.label(&doc.name);
+            ui.add(egui::Label::new(RichText::new(panels::summary(doc)).color(palette.weak_text)).truncate());
+        } else {
+            let all: Vec<String> =
+                self.docs.iter().map(|doc| format!("{}: {}", doc.name, panels::summary(doc))).collect();
+            let names: Vec<&str> = self.docs.iter().map(|doc| doc.name.as_str()).collect();
+            ui.add(egui::Label::new(names.join(" · ")).truncate()).on_hover_text(all.join("\n"));
+        }
+    }
+
+    pub(super) fn messages_ui(&mut self, ui: &mut Ui) {
+        let mut closed = None;
+        for (at, message) in self.messages.iter().enumerate() {
+            ui.horizontal(|ui| {
+                if ui.small_button("Dismiss").clicked() {
+                    closed = Some(at);
+                }
+                let text = RichText::new(message).color(ui.visuals().error_fg_color);
+                ui.add(egui::Label::new(text).wrap());
+            });
+        }
+        if let Some(at) = closed {
+            self.messages.remove(at);
+        }
+    }
+
+    /// What there is to do while nothing is open.
+    pub(super) fn welcome_ui(&mut self, ctx: &egui::Context, ui: &mut Ui) {
+        let palette = Palette::of(ui.visuals());
+        ui.painter().rect_filled(ui.max_rect(), 0.0, palette.canvas);
+        let mut opened = None;
+        ui.vertical_centered(|ui| {
+            ui.add_space((ui.available_height() * 0.28).max(20.0));
+            ui.label(RichText::new("See when and why a GPU stood idle").size(22.0).strong());
+            ui.add_space(10.0);
+            if !self.loading.is_empty() {
+                ui.label(RichText::new("Opening…").size(15.0).color(palette.weak_text));
+                return;
+            }
+            ui.label(RichText::new("Drop traces here, or").size(15.0).color(palette.weak_text));
+            ui.add_space(6.0);
+            ui.allocate_ui(Vec2::new(300.0, 30.0), |ui| {
+                ui.columns(2, |columns| {
+                    for (ui, command) in columns.iter_mut().zip([Command::Open, Command::Record]) {
+                        let button = egui::Button::new(RichText::new(command.entry().title).size(15.0));
+                        if ui.add_sized([140.0, 30.0], button).clicked() {
+                            self.run(ctx, command);
+                        }
+                    }
+                });
+            });
+            ui.add_space(14.0);
+            let formats =
+                "bubblescope .bubbles.parquet and .bubcap · PyTorch or Kineto .json[.gz] · Nsight Systems .sqlite";
+            ui.label(RichText::new(formats).color(palette.weak_text));
+            if !self.recent.is_empty() {
+                ui.add_space(22.0);
+                ui.label(RichText::new("Opened before").color(palette.weak_text));
+                for path in &self.recent {
+                    if ui.link(path.display().to_string()).clicked() {
+                        opened = Some(path.clone());
+                    }
+                }
+            }
+        });
+        if let Some(path) = opened {
+            self.open(ctx, &path);
+        }
+    }
+
+    pub(super) fn help_ui(&mut self, ctx: &egui::Context) {
+        let mut open = self.help;
+        egui::Window::new("Keys").open(&mut open).collapsible(false).resizable(false).show(ctx, |ui| {
+            let groups: Vec<&[Entry]> = COMMANDS.chunk_by(|a, b| a.group == b.group).collect();
+            ui.horizontal_top(|ui| {
+                for half in groups.chunks(2) {
+                    ui.vertical(|ui| {
+                        for group in half {
+                            keys_ui(ui, group);
+                        }
+                    });
+                    ui.add_space(18.0);
+                }
+            });
+            ui.separator();
+            egui::Grid::new("mouse").num_columns(2).spacing([24.0, 4.0]).show(ui, |ui| {
+                for (what, how) in MOUSE {
+                    ui.label(*what);
+                    ui.weak(*how);
+                    ui.end_row();
+                }
+            });
+        });
+        self.help = open;
+    }
+}
+
+/// What the pointer does.
+const MOUSE: &[(&str, &str)] = &[
+    ("Ctrl+wheel, pinch", "zoom at the pointer"),
+    ("Drag, wheel, Shift+wheel", "move"),
+    ("Drag on the ruler, Shift+drag", "measure"),
+    ("Click, double click", "select, zoom to it"),
+    ("Click on a name", "fold; a right click has more"),
+    ("Ctrl+plus, Ctrl+minus", "larger and smaller letters"),
+];
+
+fn keys_ui(ui: &mut Ui, group: &[Entry]) {
+    let Some(first) = group.first() else { return };
+    ui.strong(first.group);
+    egui::Grid::new(("keys", first.group)).num_columns(2).spacing([24.0, 4.0]).show(ui, |ui| {
+        for entry in group {
+            ui.label(entry.title);
+            let keys: Vec<String> = entry.keys.iter().map(Shortcut::text).collect();
+            ui.monospace(keys.join("  "));
+            ui.end_row();
+        }
+    });
+    ui.add_space(6.0);
+}
+
+/// What a command does, with its key.
+fn hint(entry: &Entry) -> String {
+    match entry.keys.first() {
+        Some(key) => format!("{} ({})", entry.title, key.text()),
+        None => entry.title.to_owned(),
+    }
+}

@@ -1,0 +1,287 @@
+//! What commands and clicks do to the view and the selection.
+
+use bubblescope::analysis::Bubble;
+use bubblescope::trace::{Interval, Ns};
+use eframe::egui;
+
+use super::App;
+use crate::command::{Command, of_event};
+use crate::dialog::{Export, Purpose};
+use crate::document::{BubbleRef, Document, Item, Pick};
+use crate::panels::Tab;
+use crate::timeline::Action;
+use crate::view::Viewport;
+
+/// Share of the span that one press of a key moves.
+const PAN_STEP: f64 = 0.15;
+/// How much closer one press of a key zooms.
+const ZOOM_STEP: f64 = 1.4;
+
+impl App {
+    /// All opened traces together.
+    pub fn bounds(&self) -> Interval {
+        let all = self.docs.iter().map(Document::interval);
+        let all = all.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)));
+        all.unwrap_or(Interval::new(Ns::ZERO, Ns(1_000_000)))
+    }
+
+    pub(super) fn everything(&self) -> Viewport {
+        Viewport::of(self.bounds(), 0.02)
+    }
+
+    /// Moves the view, to be undone by going back.
+    pub fn go(&mut self, view: Viewport) {
+        let view = view.clamped(self.bounds());
+        if view != self.timeline.view {
+            self.history.leave(self.timeline.view, self.now);
+            self.timeline.view = view;
+        }
+    }
+
+    /// Does what the user did on the timeline or in a table.
+    pub fn act(&mut self, action: Action) {
+        match action {
+            Action::View(view) => self.go(view),
+            Action::Select(pick) => self.timeline.selected = pick,
+            Action::ZoomTo(pick) => {
+                self.select(pick);
+                self.fit(pick);
+            }
+            Action::Measure(measured) => {
+                self.timeline.measured = measured;
+                if measured.is_some() {
+                    self.panels.tab = Tab::Measure;
+                }
+            }
+            Action::Fold(key) => self.timeline.arrangement.toggle(key),
+            Action::Hide(key) => {
+                self.timeline.arrangement.hidden.insert(key);
+            }
+            Action::ShowAllRows => self.timeline.arrangement.hidden.clear(),
+        }
+    }
+
+    /// Selects a thing and makes sure that it is on screen.
+    pub fn select(&mut self, pick: Pick) {
+        self.timeline.selected = Some(pick);
+        self.timeline.reveal(pick);
+        if let Some(times) = self.times(pick) {
+            self.go(self.timeline.view.showing(times));
+        }
+    }
+
+    /// When a thing happened, on the common time scale.
+    pub fn times(&self, pick: Pick) -> Option<Interval> {
+        let doc = self.docs.get(pick.doc)?;
+        Some(doc.shifted(doc.times(pick.item)?))
+    }
+
+    fn fit(&mut self, pick: Pick) {
+        if let Some(times) = self.times(pick) {
+            self.go(Viewport::of(times, 1.0));
+        }
+    }
+
+    /// Lays the traces over each other, the first one staying where it is, and shows what they are compared at.
+    pub(super) fn align(&mut self) {
+        let overlay = self.panels.compare.overlay();
+        let moment = |at: usize| overlay.as_ref().and_then(|overlay| overlay.moments.get(at)).map_or(0, |ns| ns.0);
+        let first = moment(0);
+        for (at, doc) in self.docs.iter_mut().enumerate() {
+            doc.offset = first.saturating_sub(moment(at));
+        }
+        let view = match &overlay {
+            Some(overlay) => {
+                let shown = Interval::new(Ns(first), Ns(first.saturating_add(overlay.length.0)));
+                Viewport::of(shown, 0.1)
+            }
+            None => self.everything(),
+        };
+        self.go(view);
+    }
+
+    /// Does a command.
+    pub fn run(&mut self, ctx: &egui::Context, command: Command) {
+        let view = self.timeline.view;
+        let pointer = self.timeline.pointer.unwrap_or(0.5);
+        match command {
+            Command::Open => self.ask_for(ctx, Purpose::Open),
+            Command::Reload => self.reload(ctx),
+            Command::Close => self.close(),
+            Command::Record => self.recorder.open = !self.recorder.open,
+            Command::SavePng => self.ask_for(ctx, Purpose::Save(Export::Png)),
+            Command::SaveSvg => self.ask_for(ctx, Purpose::Save(Export::Svg)),
+            Command::ReportText => self.ask_for(ctx, Purpose::Save(Export::ReportText)),
+            Command::ReportJson => self.ask_for(ctx, Purpose::Save(Export::ReportJson)),
+            Command::ZoomIn => self.go(view.zoomed(ZOOM_STEP, pointer)),
+            Command::ZoomOut => self.go(view.zoomed(1.0 / ZOOM_STEP, pointer)),
+            Command::PanLeft => self.go(view.panned(-PAN_STEP)),
+            Command::PanRight => self.go(view.panned(PAN_STEP)),
+            Command::FitSelection => match (self.timeline.measured, self.timeline.selected) {
+                (Some(measured), _) => self.go(Viewport::of(measured, 0.05)),
+                (None, Some(pick)) => self.fit(pick),
+                (None, None) => self.go(self.everything()),
+            },
+            Command::FitAll => self.go(self.everything()),
+            Command::Back => {
+                if let Some(view) = self.history.back(view) {
+                    self.timeline.view = view;
+                }
+            }
+            Command::Forward => {
+                if let Some(view) = self.history.forward(view) {
+                    self.timeline.view = view;
+                }
+            }
+            Command::NextBubble => self.step_bubble(true),
+            Command::PreviousBubble => self.step_bubble(false),
+            Command::LongestBubble => self.longest_bubble(),
+            Command::NextInLane => self.step_in_lane(true),
+            Command::PreviousInLane => self.step_in_lane(false),
+            Command::FollowLaunch => self.follow_launch(),
+            Command::Deselect => {
+                self.timeline.selected = None;
+                self.timeline.measured = None;
+                self.help = false;
+                self.dialogs.close();
+            }
+            Command::Search => {
+                self.tables = true;
+                self.panels.tab = Tab::Search;
+                self.panels.search.focus = true;
+            }
+            Command::ToggleTables => self.tables = !self.tables,
+            Command::ToggleDetails => self.details = !self.details,
+            Command::ToggleTheme => {
+                let dark = ctx.global_style().visuals.dark_mode;
+                ctx.set_theme(if dark { egui::Theme::Light } else { egui::Theme::Dark });
+            }
+            Command::Findings => {
+                self.tables = true;
+                self.panels.tab = Tab::Findings;
+            }
+            Command::Help => self.help = !self.help,
+        }
+    }
+
+    /// The document that commands about bubbles mean: that of the selection, else the first.
+    pub(super) fn current(&self) -> usize {
+        self.timeline.selected.map_or(0, |pick| pick.doc)
+    }
+
+    /// Selects the bubble after, or before, the selection or the middle of the view.
+    fn step_bubble(&mut self, forward: bool) {
+        let current = self.current();
+        let Some(doc) = self.docs.get(current) else { return };
+        let selected = self.timeline.selected.map(|pick| pick.item);
+        let view = doc.unshifted(self.timeline.view.interval());
+        let from = match selected.and_then(|item| doc.times(item)) {
+            Some(times) => times.start,
+            None => Ns(view.start.0.midpoint(view.end.0)),
+        };
+        // Bubbles of several devices may start at one moment, so the order is by start and then device.
+        let key = match selected {
+            Some(Item::Bubble(at)) => (from, Some(at)),
+            _ => (from, None),
+        };
+        let bubbles = doc.bubbles().map(|(at, bubble)| (bubble.interval.start, Some(at)));
+        let next = if forward {
+            bubbles.filter(|other| *other > key).min()
+        } else {
+            bubbles.filter(|other| *other < key).max()
+        };
+        if let Some((_, Some(at))) = next {
+            self.show_bubble(current, at);
+        }
+    }
+
+    fn longest_bubble(&mut self) {
+        let current = self.current();
+        let Some(doc) = self.docs.get(current) else { return };
+        let longest = doc.bubbles().max_by_key(|(at, bubble)| (bubble.interval.len(), std::cmp::Reverse(*at)));
+        if let Some((at, _)) = longest {
+            self.show_bubble(current, at);
+        }
+    }
+
+    /// Selects a bubble and, unless it can already be seen well, zooms so that it can.
+    pub fn show_bubble(&mut self, doc: usize, at: BubbleRef) {
+        let pick = Pick { doc, item: Item::Bubble(at) };
+        self.timeline.selected = Some(pick);
+        self.timeline.reveal(pick);
+        let Some(times) = self.times(pick) else { return };
+        let share = times.len().0 as f64 / self.timeline.view.span() as f64;
+        if (0.02..0.8).contains(&share) {
+            self.go(self.timeline.view.showing(times));
+        } else {
+            self.go(Viewport::of(times, 2.0));
+        }
+    }
+
+    /// Selects a thing and shows it together with the bubble that it caused or began.
+    pub fn show_place(&mut self, pick: Pick) {
+        let Pick { doc, item: Item::Call(call) } = pick else {
+            return match pick.item {
+                Item::Bubble(at) => self.show_bubble(pick.doc, at),
+                _ => self.act(Action::ZoomTo(pick)),
+            };
+        };
+        self.timeline.selected = Some(pick);
+        self.timeline.reveal(pick);
+        let Some(mut shown) = self.times(pick) else { return };
+        if let Some(found) = self.docs.get(doc) {
+            let blames = |bubble: &Bubble| {
+                bubble.root.call == Some(call) || bubble.drained_by.is_some_and(|drain| drain.call == call)
+            };
+            let bubble = found.bubbles().find(|(_, bubble)| blames(bubble));
+            if let Some(times) = bubble.map(|(_, bubble)| found.shifted(bubble.interval)) {
+                shown = Interval::new(shown.start.min(times.start), shown.end.max(times.end));
+            }
+        }
+        self.go(Viewport::of(shown, 1.0));
+    }
+
+    fn step_in_lane(&mut self, forward: bool) {
+        let Some(pick) = self.timeline.selected else {
+            return self.run_pan(forward);
+        };
+        let next = self.docs.get(pick.doc).and_then(|doc| {
+            let spot = doc.scene.find(&doc.trace, pick.item, doc.times(pick.item)?.start.0)?;
+            let (kind, lane) = doc.scene.lane(spot)?;
+            let at = if forward { spot.at + 1 } else { spot.at.checked_sub(1)? };
+            (at < lane.len()).then(|| kind.item(lane.item(at)))
+        });
+        if let Some(item) = next {
+            self.select(Pick { doc: pick.doc, item });
+        }
+    }
+
+    fn run_pan(&mut self, forward: bool) {
+        self.go(self.timeline.view.panned(if forward { PAN_STEP } else { -PAN_STEP }));
+    }
+
+    fn follow_launch(&mut self) {
+        let Some(pick) = self.timeline.selected else { return };
+        let Some(doc) = self.docs.get(pick.doc) else { return };
+        let other = match pick.item {
+            Item::Op(op) => doc.trace.ops.launch(op).map(Item::Call),
+            Item::Call(call) => doc.trace.call_ops(call).first().map(|&op| Item::Op(op)),
+            Item::Bubble(at) => doc.bubble(at).and_then(|(_, bubble)| bubble.root.call).map(Item::Call),
+            Item::Replay(_, call) => Some(Item::Call(call)),
+            Item::Range(_) => None,
+        };
+        if let Some(item) = other {
+            self.select(Pick { doc: pick.doc, item });
+        }
+    }
+
+    pub(super) fn keys(&mut self, ctx: &egui::Context) {
+        if ctx.text_edit_focused() {
+            return;
+        }
+        let commands: Vec<Command> = ctx.input(|input| input.events.iter().filter_map(of_event).collect());
+        for command in commands {
+            self.run(ctx, command);
+        }
+    }
+}

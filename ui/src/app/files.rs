@@ -1,0 +1,237 @@
+//! Files: opening, dropping, reloading, saving what is shown, exporting what was found.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bubblescope::analysis::full;
+use bubblescope::report::text::{self, Style};
+use bubblescope::report::{self, Report};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use eframe::egui::{self, ColorImage, Rect};
+
+use super::App;
+use crate::dialog::{Export, Purpose};
+use crate::load;
+use crate::svg;
+use crate::theme::Palette;
+
+/// Bubbles that an exported report lists.
+const EXPORTED_BUBBLES: usize = 100;
+
+/// What came of writing a file: the sentence to show, or why not.
+type Written = Result<String, String>;
+
+/// Files that are being written.
+#[derive(Debug)]
+pub(super) struct Writing {
+    send: Sender<Written>,
+    done: Receiver<Written>,
+}
+
+impl Default for Writing {
+    fn default() -> Self {
+        let (send, done) = unbounded();
+        Self { send, done }
+    }
+}
+
+impl App {
+    /// Asks for a file.
+    pub(super) fn ask_for(&mut self, ctx: &egui::Context, purpose: Purpose) {
+        let doc = self.docs.get(self.current());
+        let beside = doc.map(|doc| doc.path.as_path()).or(self.recent.first().map(PathBuf::as_path));
+        let folder = beside.and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
+        let suggested = match (purpose, doc) {
+            (Purpose::Open, _) => folder,
+            (Purpose::Save(export), Some(doc)) => {
+                let name = ENDINGS.iter().find_map(|ending| doc.name.strip_suffix(ending)).unwrap_or(&doc.name);
+                folder.join(format!("{name}.{}", export.ending()))
+            }
+            (Purpose::Save(_), None) => return,
+        };
+        self.dialogs.ask(ctx, purpose, suggested);
+    }
+
+    /// Does what the dialogs were for.
+    pub(super) fn dialogs(&mut self, ctx: &egui::Context) {
+        match self.dialogs.show(ctx, &self.recent) {
+            Some((Purpose::Open, paths)) => paths.iter().for_each(|path| self.open(ctx, path)),
+            Some((Purpose::Save(export), paths)) => {
+                self.saving = paths.into_iter().next().map(|path| (export, path));
+                // The next frame is painted without the dialog.
+                ctx.request_repaint();
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn dropped(&mut self, ctx: &egui::Context) {
+        let files = ctx.input(|input| input.raw.dropped_files.clone());
+        for file in files {
+            self.open(ctx, file.path());
+        }
+    }
+
+    /// A word over the window while files hang over it.
+    pub(super) fn hovered_ui(&self, ctx: &egui::Context) {
+        let files = ctx.input(|input| input.raw.hovered_files.len());
+        if files == 0 {
+            return;
+        }
+        let layer = egui::LayerId::new(egui::Order::Foreground, egui::Id::unique("dropping"));
+        let (painter, screen) = (ctx.layer_painter(layer), ctx.content_rect());
+        painter.rect_filled(screen, 0.0, egui::Color32::from_black_alpha(160));
+        let font = egui::FontId::proportional(22.0);
+        let text = if files == 1 { "Drop it to open it" } else { "Drop them to open and compare them" };
+        painter.text(screen.center(), egui::Align2::CENTER_CENTER, text, font, egui::Color32::WHITE);
+    }
+
+    pub(super) fn reload(&mut self, ctx: &egui::Context) {
+        let paths: Vec<PathBuf> = self.docs.drain(..).map(|doc| doc.path).collect();
+        self.timeline.selected = None;
+        self.documents_changed();
+        for path in paths {
+            self.open(ctx, &path);
+        }
+    }
+
+    /// Closes all traces.
+    pub(super) fn close(&mut self) {
+        self.docs.clear();
+        self.loading.clear();
+        (self.timeline.selected, self.timeline.measured) = (None, None);
+        self.documents_changed();
+    }
+
+    /// Saves what was asked for, now that the frame is painted. `timeline` is where the timeline is.
+    pub(super) fn save_shown(&mut self, ui: &egui::Ui, timeline: Rect) {
+        let Some((export, path)) = self.saving.take() else { return };
+        self.save_as(ui, timeline, export, path);
+    }
+
+    fn save_as(&mut self, ui: &egui::Ui, timeline: Rect, export: Export, path: PathBuf) {
+        let ctx = ui.ctx();
+        let send = self.writing.send.clone();
+        let wake = ctx.clone();
+        let write = move |content: Result<Vec<u8>, String>| {
+            let written = content.and_then(|content| {
+                let result = std::fs::write(&path, content);
+                result.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                Ok(format!("saved {}", path.display()))
+            });
+            // Nobody listens any more when the window was closed.
+            drop(send.send(written));
+            wake.request_repaint();
+        };
+        match export {
+            Export::Png => {
+                let scale = ctx.pixels_per_point();
+                ctx.request_screenshot(move |image| {
+                    // Encoding takes longer than a frame.
+                    in_background(move || write(png(&image, timeline, scale)));
+                });
+            }
+            Export::Svg => {
+                let background = Palette::of(ui.visuals()).canvas;
+                let layer = ui.layer_id();
+                let drawing = ctx.graphics(|layers| {
+                    let shapes = layers.get(layer).into_iter().flat_map(|list| list.all_entries());
+                    svg::drawing(timeline, background, shapes)
+                });
+                in_background(move || write(Ok(drawing.into_bytes())));
+            }
+            Export::ReportText | Export::ReportJson => {
+                let Some(doc) = self.docs.get(self.current()) else { return };
+                let (trace, known, name) = (Arc::clone(&doc.trace), doc.full().cloned(), doc.path.clone());
+                in_background(move || {
+                    let full = known.unwrap_or_else(|| Arc::new(full(&trace, &load::options(&trace))));
+                    let options = report::Options { path: name.display().to_string(), top: EXPORTED_BUBBLES };
+                    write(exported(&Report::full(&trace, &full, &options), export));
+                });
+            }
+        }
+    }
+
+    /// Takes what came of writing files.
+    pub(super) fn poll_writing(&mut self) {
+        while let Ok(written) = self.writing.done.try_recv() {
+            match written {
+                Ok(sentence) => self.saved = Some((sentence, self.now)),
+                Err(message) => self.messages.push(message),
+            }
+        }
+    }
+}
+
+/// Endings of recordings.
+const ENDINGS: [&str; 5] = [".bubbles.parquet", ".bubcap", ".json.gz", ".json", ".sqlite"];
+
+fn in_background(work: impl FnOnce() + Send + 'static) {
+    // Without a thread the work is lost, and with it nothing but a file that can be saved again.
+    drop(std::thread::Builder::new().name("save".to_owned()).spawn(work));
+}
+
+/// A report as the bytes of a file.
+fn exported(report: &Report, export: Export) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    match export {
+        Export::ReportJson => {
+            bytes = serde_json::to_vec_pretty(report).map_err(|error| format!("cannot write JSON: {error}"))?;
+            bytes.push(b'\n');
+        }
+        _ => text::render(report, &mut bytes, Style::PLAIN).map_err(|error| error.to_string())?,
+    }
+    Ok(bytes)
+}
+
+/// A part of a picture of the window, `scale` pixels per point, as a PNG file.
+fn png(image: &ColorImage, part: Rect, scale: f32) -> Result<Vec<u8>, String> {
+    let [width, height] = image.size;
+    let pixel = |at: f32, most: usize| ((at * scale).round().max(0.0) as usize).min(most);
+    let (left, right) = (pixel(part.left(), width), pixel(part.right(), width));
+    let (top, bottom) = (pixel(part.top(), height), pixel(part.bottom(), height));
+    let (wide, high) = (right.saturating_sub(left), bottom.saturating_sub(top));
+    if wide == 0 || high == 0 {
+        return Err("there is no timeline to save".to_owned());
+    }
+    let rows = (top..bottom).flat_map(|row| &image.pixels[row * width + left..row * width + right]);
+    let bytes: Vec<u8> = rows.flat_map(|pixel| pixel.to_array()).collect();
+    encoded(&bytes, wide, high).map_err(|error| format!("cannot make a PNG file: {error}"))
+}
+
+/// Pixels of four bytes as a PNG file.
+fn encoded(pixels: &[u8], width: usize, height: usize) -> io::Result<Vec<u8>> {
+    let size = |pixels: usize| u32::try_from(pixels).map_err(io::Error::other);
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, size(width)?, size(height)?);
+    encoder.set_color(png::ColorType::Rgba);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(pixels)?;
+    writer.finish()?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use eframe::egui::{Color32, Pos2};
+
+    use super::*;
+
+    #[test]
+    fn a_picture_holds_just_the_timeline() {
+        let pixels = (0..40 * 30).map(|at| Color32::from_rgb((at % 40) as u8, (at / 40) as u8, 7)).collect();
+        let image = ColorImage::new([40, 30], pixels);
+        // Twice as many pixels as points.
+        let part = Rect::from_min_max(Pos2::new(5.0, 2.0), Pos2::new(15.0, 100.0));
+        let file = png(&image, part, 2.0).unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+        let mut read = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut read).unwrap();
+        assert_eq!((info.width, info.height), (20, 26));
+        assert_eq!(read[..4], [10, 4, 7, 255]);
+        assert_eq!(read[read.len() - 4..], [29, 29, 7, 255]);
+        assert!(png(&image, Rect::NOTHING, 1.0).is_err());
+    }
+}

@@ -1,0 +1,280 @@
+//! The window: its state, what changes it, and its panels.
+
+mod bar;
+mod commands;
+mod files;
+
+use std::path::{Path, PathBuf};
+
+use bubblescope::trace::Trace;
+use eframe::egui::{self, Ui};
+use serde::{Deserialize, Serialize};
+
+use crate::dialog::{Export, FileDialogs};
+use crate::document::{Document, Item, Pick};
+use crate::load::{Ended, Loaded, Loading, Stage};
+use crate::panels::{self, Chosen, Panels, Recorder, Tab, Versions};
+use crate::theme::Palette;
+use crate::timeline::{Action, Timeline};
+use crate::view::{History, Viewport};
+use files::Writing;
+
+/// Recent files that are kept.
+const MOST_RECENT: usize = 10;
+/// The name under which [`Kept`] is stored; another name when its fields change their meaning.
+const KEPT: &str = "bubblescope-1";
+
+/// What is kept from one start to the next.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Kept {
+    recent: Vec<PathBuf>,
+    names_width: f32,
+    details: bool,
+    tables: bool,
+    tab: Tab,
+    command: String,
+}
+
+/// The application.
+#[derive(Debug, Default)]
+pub struct App {
+    /// The opened traces, from top to bottom.
+    pub docs: Vec<Document>,
+    /// The timeline.
+    pub timeline: Timeline,
+    /// Messages to the user, the newest last.
+    pub messages: Vec<String>,
+    /// Whether the keys are listed.
+    pub help: bool,
+    /// Whether the details of the selection are shown.
+    pub details: bool,
+    /// Whether the panel below the timeline is shown.
+    pub tables: bool,
+    /// The panel below the timeline.
+    pub panels: Panels,
+    /// Changes whenever something is known that was not.
+    version: u64,
+    /// Changes whenever the opened traces do.
+    traces: u64,
+    /// Files that were opened before, the latest first.
+    pub recent: Vec<PathBuf>,
+    /// The dialogs for files.
+    pub dialogs: FileDialogs,
+    /// The window that records.
+    pub recorder: Recorder,
+    /// What to save once the frame is painted.
+    saving: Option<(Export, PathBuf)>,
+    writing: Writing,
+    /// What was saved last, and when.
+    saved: Option<(String, f64)>,
+    /// Whether the view has been placed on what is open.
+    placed: bool,
+    history: History,
+    /// How many traces were asked for.
+    asked: u64,
+    loading: Vec<Loading>,
+    now: f64,
+}
+
+impl App {
+    /// An application that opens these files.
+    pub fn new(ctx: &egui::Context, paths: &[PathBuf]) -> Self {
+        Palette::apply(ctx);
+        let mut app = Self { details: true, tables: true, ..Self::default() };
+        for path in paths {
+            app.open(ctx, path);
+        }
+        app
+    }
+
+    /// Takes over what was kept when the window was closed last; what cannot be read is left out.
+    pub fn restore(&mut self, storage: &dyn eframe::Storage) {
+        let Some(kept) = eframe::get_value::<Kept>(storage, KEPT) else { return };
+        self.recent = kept.recent;
+        self.timeline.names_width = kept.names_width;
+        (self.details, self.tables) = (kept.details, kept.tables);
+        self.panels.tab = kept.tab;
+        self.recorder.command = kept.command;
+    }
+
+    /// Opens a file in the background.
+    pub fn open(&mut self, ctx: &egui::Context, path: &Path) {
+        self.recent.retain(|other| other != path);
+        self.recent.insert(0, path.to_owned());
+        self.recent.truncate(MOST_RECENT);
+        let ctx = ctx.clone();
+        self.wait_for(Loading::file(path, move || ctx.request_repaint()));
+    }
+
+    /// Shows a trace that is already in memory, and analyses it in the background.
+    pub fn show(&mut self, ctx: &egui::Context, name: &str, trace: Trace) {
+        let ctx = ctx.clone();
+        self.wait_for(Loading::start(Path::new(name), move || ctx.request_repaint(), |_| Ok(trace)));
+    }
+
+    fn wait_for(&mut self, mut loading: Loading) {
+        self.asked += 1;
+        loading.order = self.asked;
+        self.loading.push(loading);
+    }
+
+    /// Whether something is being opened or analysed. The replay may still run.
+    pub fn is_loading(&self) -> bool {
+        self.loading.iter().any(|loading| loading.stage < Stage::Replaying)
+    }
+
+    /// Whether something is being opened, analysed or replayed.
+    pub fn is_working(&self) -> bool {
+        !self.loading.is_empty()
+    }
+
+    /// Takes what the loading threads have finished.
+    fn poll(&mut self) {
+        let mut loading = std::mem::take(&mut self.loading);
+        loading.retain_mut(|one| {
+            loop {
+                match one.take() {
+                    Ok(Some(loaded)) => {
+                        if !self.take(one.order, loaded) {
+                            return false;
+                        }
+                    }
+                    Ok(None) => return true,
+                    Err(Ended) => {
+                        let (name, doing) = (one.path.display(), one.stage.doing());
+                        self.messages.push(format!("a fault in Bubblescope ended it while {doing} {name}"));
+                        return false;
+                    }
+                }
+            }
+        });
+        self.loading.append(&mut loading);
+    }
+
+    /// Takes in one result; tells whether there is more to come.
+    fn take(&mut self, order: u64, loaded: Loaded) -> bool {
+        let doc = self.docs.iter_mut().find(|doc| doc.order == order);
+        match (loaded, doc) {
+            (Loaded::Document(mut document), _) => {
+                document.order = order;
+                self.add(*document);
+                true
+            }
+            (Loaded::Analysis(analysis, launches), Some(doc)) => {
+                doc.set_analysis(analysis, launches);
+                self.documents_changed();
+                true
+            }
+            (Loaded::Full(full), Some(doc)) => {
+                doc.set_full(full);
+                self.version += 1;
+                false
+            }
+            (Loaded::Failed(message), _) => {
+                self.messages.push(message);
+                false
+            }
+            // The document was closed.
+            (Loaded::Analysis(..) | Loaded::Full(_), None) => false,
+        }
+    }
+
+    fn documents_changed(&mut self) {
+        self.version += 1;
+    }
+
+    fn add(&mut self, document: Document) {
+        let at = self.docs.partition_point(|other| other.order < document.order);
+        self.docs.insert(at, document);
+        if let Some(pick) = self.timeline.selected.as_mut().filter(|pick| pick.doc >= at) {
+            pick.doc += 1;
+        }
+        self.documents_changed();
+        self.traces += 1;
+        if !self.placed {
+            self.placed = true;
+            self.timeline.view = Viewport::of(self.docs[0].focus(), 0.02);
+        }
+    }
+
+    /// Shows one frame.
+    pub fn frame(&mut self, ui: &mut Ui) {
+        let ctx = ui.ctx().clone();
+        self.now = ctx.input(|input| input.time);
+        self.poll();
+        self.poll_writing();
+        if let Some(path) = self.recorder.poll() {
+            self.open(&ctx, &path);
+        }
+        self.dropped(&ctx);
+        self.keys(&ctx);
+        egui::Panel::top("bar").show(ui, |ui| self.bar_ui(&ctx, ui));
+        if !self.messages.is_empty() {
+            egui::Panel::top("messages").show(ui, |ui| self.messages_ui(ui));
+        }
+        let mut actions = Vec::new();
+        let mut chosen = Vec::new();
+        if self.tables && !self.docs.is_empty() {
+            egui::Panel::bottom("tables").resizable(true).default_size(270.0).show(ui, |ui| {
+                // Without it the panel would take the size of what it shows at the moment.
+                ui.set_min_height(ui.available_height());
+                let versions = Versions { traces: self.traces, known: self.version };
+                chosen = self.panels.show(ui, &self.docs, &self.timeline, versions);
+            });
+        }
+        if self.details && !self.docs.is_empty() {
+            egui::Panel::right("details").default_size(330.0).show(ui, |ui| {
+                egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                    panels::details_ui(ui, &self.docs, &self.timeline, &mut actions);
+                });
+            });
+        }
+        let shown = egui::CentralPanel::no_frame().show(ui, |ui| {
+            if self.docs.is_empty() {
+                self.welcome_ui(&ctx, ui);
+            } else {
+                actions.extend(self.timeline.show(ui, &self.docs));
+            }
+        });
+        self.save_shown(ui, shown.response.rect);
+        for chosen in chosen {
+            match chosen {
+                Chosen::Action(action) => actions.push(action),
+                Chosen::Bubble(Pick { doc, item: Item::Bubble(at) }) => self.show_bubble(doc, at),
+                Chosen::Bubble(pick) => actions.push(Action::ZoomTo(pick)),
+                Chosen::Align => self.align(),
+                Chosen::Place(pick) => self.show_place(pick),
+            }
+        }
+        for action in actions {
+            self.act(action);
+        }
+        if self.help {
+            self.help_ui(&ctx);
+        }
+        if self.recorder.open {
+            self.recorder.show(&ctx);
+        }
+        self.dialogs(&ctx);
+        self.hovered_ui(&ctx);
+    }
+}
+
+impl eframe::App for App {
+    fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
+        self.frame(ui);
+    }
+
+    fn save(&mut self, storage: &mut dyn eframe::Storage) {
+        let kept = Kept {
+            recent: self.recent.clone(),
+            names_width: self.timeline.names_width,
+            details: self.details,
+            tables: self.tables,
+            tab: self.panels.tab,
+            command: self.recorder.command.clone(),
+        };
+        eframe::set_value(storage, KEPT, &kept);
+    }
+}

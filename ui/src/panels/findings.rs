@@ -1,0 +1,209 @@
+//! What people can fix: the findings as a table, and beside it what the chosen one rests on and its remedy.
+
+use bubblescope::analysis::{Finding, FullAnalysis, Severity};
+use bubblescope::trace::Ns;
+use eframe::egui::{self, Color32, RichText, Ui};
+
+use super::Chosen;
+use crate::document::{Document, Pick};
+use crate::format;
+use crate::table::{Cell, Column, Row, Table};
+use crate::theme::Palette;
+
+/// One finding of one trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FindingRow {
+    /// Position of the document.
+    pub doc: usize,
+    /// Position among its findings.
+    pub index: usize,
+}
+
+impl FindingRow {
+    fn all(docs: &[Document]) -> Vec<Self> {
+        let docs = docs.iter().enumerate();
+        docs.flat_map(|(doc, found)| {
+            let count = found.full().map_or(0, |full| full.findings.found.len());
+            (0..count).map(move |index| Self { doc, index })
+        })
+        .collect()
+    }
+
+    fn found(self, docs: &[Document]) -> Option<(&FullAnalysis, &Finding)> {
+        let full = docs.get(self.doc)?.full()?;
+        Some((full, full.findings.found.get(self.index)?))
+    }
+
+    /// A cell with something of the finding.
+    fn cell<'a>(self, docs: &'a [Document], of: impl FnOnce(&'a FullAnalysis, &'a Finding) -> Cell<'a>) -> Cell<'a> {
+        self.found(docs).map_or(Cell::Unknown, |(full, finding)| of(full, finding))
+    }
+}
+
+/// The span that gains are of.
+fn span(full: &FullAnalysis) -> Ns {
+    full.replay.as_ref().map_or(Ns::ZERO, |replay| replay.span)
+}
+
+impl Row for FindingRow {
+    const NAME: &'static str = "findings";
+
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::figures("Gains", "What the span loses in a replay with the remedy", 80.0, |docs, row: Self| {
+            row.cell(docs, |_, finding| Cell::Duration(finding.recoverable))
+        }),
+        Column::figures("Of the span", "That as a share of the span", 80.0, |docs, row: Self| {
+            row.cell(docs, |full, finding| Cell::Share(finding.recoverable, span(full)))
+        }),
+        Column::words("Severity", "How much it matters", 65.0, |docs, row: Self| {
+            row.cell(docs, |_, finding| Cell::text(finding.severity.as_str()))
+        }),
+        Column::words(
+            "Finding",
+            "What can be fixed, as `bubble-report check --forbid` names it",
+            150.0,
+            |docs, row: Self| row.cell(docs, |_, finding| Cell::text(finding.id.as_str())),
+        ),
+        Column::figures("Times", "How often it happens", 55.0, |docs, row: Self| {
+            row.cell(docs, |_, finding| Cell::Count(finding.count))
+        }),
+        Column::words("Trace", "The file", 90.0, |docs, row: Self| super::trace_name(docs, row.doc)),
+    ];
+
+    const SORT: usize = 0;
+}
+
+/// The findings of the opened traces.
+#[derive(Debug, Default)]
+pub struct FindingsPanel {
+    table: Table<FindingRow>,
+    chosen: Option<FindingRow>,
+}
+
+impl FindingsPanel {
+    /// Shows the findings; gives the places that were clicked.
+    pub(super) fn show(&mut self, ui: &mut Ui, docs: &[Document], version: u64) -> Option<Chosen> {
+        let palette = Palette::of(ui.visuals());
+        for doc in docs {
+            if let Some(state) = state(doc) {
+                ui.horizontal(|ui| {
+                    if doc.full().is_none() {
+                        ui.spinner();
+                    }
+                    ui.strong(&doc.name);
+                    ui.colored_label(palette.weak_text, state);
+                });
+            }
+        }
+        let all = FindingRow::all(docs);
+        if all.is_empty() {
+            return None;
+        }
+        let rows = self.table.rows(docs, version, || all.clone());
+        let shown = self.chosen.filter(|row| rows.contains(row)).or(rows.first().copied());
+        let mut place = None;
+        let width = ui.available_width();
+        ui.horizontal_top(|ui| {
+            ui.vertical(|ui| {
+                ui.set_width((width * 0.5).max(300.0));
+                if let Some(row) = self.table.show(ui, docs, version, shown, || all.clone()) {
+                    self.chosen = Some(row);
+                }
+            });
+            ui.separator();
+            ui.vertical(|ui| {
+                egui::ScrollArea::vertical().id_salt("finding").auto_shrink(false).show(ui, |ui| {
+                    if let Some((row, (full, finding))) = shown.and_then(|row| Some((row, row.found(docs)?))) {
+                        place = finding_ui(ui, docs, row.doc, full, finding, &palette);
+                    }
+                });
+            });
+        });
+        place
+    }
+}
+
+/// Why there is nothing to show of a trace; `None` when there is.
+fn state(doc: &Document) -> Option<String> {
+    let Some(full) = doc.full() else {
+        return Some(
+            "The recording is being replayed with each change that might help: gains are promised only from that."
+                .to_owned(),
+        );
+    };
+    if let Some(why) = &full.findings.withheld {
+        return Some(format!("No finding can be told: {why}."));
+    }
+    full.findings.found.is_empty().then(|| "Nothing to fix was found: no pattern would gain enough.".to_owned())
+}
+
+/// What a finding rests on, and what to do about it.
+fn finding_ui(
+    ui: &mut Ui,
+    docs: &[Document],
+    doc: usize,
+    full: &FullAnalysis,
+    finding: &Finding,
+    palette: &Palette,
+) -> Option<Chosen> {
+    let mut place = None;
+    ui.add(egui::Label::new(RichText::new(&finding.title).size(15.0).strong()).wrap());
+    ui.horizontal_wrapped(|ui| {
+        ui.label(RichText::new(finding.severity.as_str()).color(severity(finding.severity, ui.visuals().dark_mode)));
+        let (gain, span) = (finding.recoverable, span(full));
+        let share = format::percent(gain.0, span.0);
+        let text = format!("fixing it takes {} ({share}) off {}", format::duration(gain.0), format::duration(span.0));
+        ui.label(text);
+    });
+    ui.add_space(4.0);
+    ui.strong("Remedy");
+    ui.add(egui::Label::new(finding.remedy).wrap());
+    ui.add_space(4.0);
+    ui.strong("What shows it");
+    for evidence in &finding.evidence {
+        let site = evidence.site.as_ref().map_or_else(String::new, |site| format!(", in {site}"));
+        ui.add(egui::Label::new(format!("{}{site}", evidence.text)).wrap());
+        ui.horizontal_wrapped(|ui| {
+            // A link is one place to click: it goes to the next line whole.
+            ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);
+            for &moment in &evidence.at {
+                let link = ui.link(format!("at {}", format::moment(moment.0)));
+                if link.on_hover_text("Show it on the timeline").clicked() {
+                    let item = docs.get(doc).and_then(|doc| doc.at_moment(evidence.api.as_deref(), moment));
+                    place = item.map(|item| Chosen::Place(Pick { doc, item })).or(place);
+                }
+            }
+        });
+    }
+    if !finding.assumptions.is_empty() {
+        ui.add_space(4.0);
+        ui.strong("Takes for granted");
+        for assumption in &finding.assumptions {
+            ui.add(egui::Label::new(RichText::new(*assumption).color(palette.weak_text)).wrap());
+        }
+    }
+    if let Some(all) = full.replay.as_ref().and_then(|replay| replay.all_together.as_ref())
+        && full.findings.found.len() > 1
+    {
+        ui.add_space(4.0);
+        let gain = format::duration(all.gain.0);
+        let share = format::percent(all.gain.0, span(full).0);
+        ui.colored_label(
+            palette.weak_text,
+            format!("Gains do not add up: all findings together gain {gain} ({share})."),
+        );
+    }
+    place
+}
+
+/// The colour of a severity; its word stands beside it.
+fn severity(severity: Severity, dark: bool) -> Color32 {
+    match (severity, dark) {
+        (Severity::High, true) => Color32::from_rgb(0xff, 0x8a, 0x5c),
+        (Severity::High, false) => Color32::from_rgb(0xb8, 0x3a, 0x00),
+        (Severity::Medium, true) => Color32::from_rgb(0xe6, 0xb4, 0x40),
+        (Severity::Medium, false) => Color32::from_rgb(0x8a, 0x5c, 0x00),
+        (Severity::Low, true) => Color32::from_rgb(0x93, 0x9a, 0xa8),
+        (Severity::Low, false) => Color32::from_rgb(0x5f, 0x67, 0x75),
+    }
+}

@@ -1,0 +1,183 @@
+//! What the numbers are worth: reliability, losses, the tracer's share, the replay's own error, and where the recording
+//! is from.
+
+use bubblescope::analysis::Analysis;
+use bubblescope::trace::CaptureMode;
+use eframe::egui::{self, RichText, Ui};
+
+use crate::document::Document;
+use crate::format;
+use crate::theme::Palette;
+
+/// One line of the panel.
+struct Fact {
+    name: &'static str,
+    value: String,
+    hint: &'static str,
+    /// Whether it speaks against the figures.
+    bad: bool,
+}
+
+/// Shows what the figures of each trace are worth.
+pub(super) fn quality_ui(ui: &mut Ui, docs: &[Document]) {
+    let palette = Palette::of(ui.visuals());
+    egui::ScrollArea::both().id_salt("quality").auto_shrink(false).show(ui, |ui| {
+        for (at, doc) in docs.iter().enumerate() {
+            if docs.len() > 1 {
+                ui.heading(&doc.name);
+            }
+            let Some(analysis) = doc.analysis() else {
+                ui.label("The analysis is not through yet.");
+                continue;
+            };
+            reliability_ui(ui, analysis, &palette);
+            ui.add_space(4.0);
+            ui.horizontal_top(|ui| {
+                facts_ui(ui, ("recorded", at), "The recording", &recorded(analysis), &palette);
+                ui.add_space(24.0);
+                facts_ui(ui, ("computed", at), "The figures", &computed(doc, analysis), &palette);
+                ui.add_space(24.0);
+                source_ui(ui, at, doc, &palette);
+            });
+            ui.add_space(10.0);
+        }
+    });
+}
+
+/// Whether idle figures can be relied on, and every reservation.
+pub(super) fn reliability_ui(ui: &mut Ui, analysis: &Analysis, palette: &Palette) {
+    let quality = &analysis.quality;
+    if !quality.idle_reliable {
+        ui.colored_label(ui.visuals().warn_fg_color, "Idle figures cannot be relied on:");
+    }
+    for reason in quality.reasons.iter().chain(&quality.warnings) {
+        ui.label(reason);
+    }
+    if quality.idle_reliable && !analysis.devices.is_empty() {
+        let text = match quality.warnings.is_empty() {
+            true => "Nothing in the recording speaks against these figures.",
+            false => "Idle figures can be relied on, with what is said above.",
+        };
+        ui.colored_label(palette.weak_text, text);
+    }
+}
+
+fn recorded(analysis: &Analysis) -> Vec<Fact> {
+    let quality = &analysis.quality;
+    let losses = quality.losses;
+    let count = |name, count: u64, hint| Fact { name, value: format::count(count), hint, bad: count > 0 };
+    let mode = match quality.capture_mode {
+        CaptureMode::Node => "node by node",
+        CaptureMode::Graph => "whole launches",
+        _ => "unknown",
+    };
+    vec![
+        count("Records dropped", losses.dropped_records, "Records that CUPTI or the recorder dropped"),
+        count("Ops without times", losses.ops_without_time, "Ops whose times could not be collected: left out"),
+        count("Unfinished ops", losses.unfinished_ops, "Ops that were still running when recording ended"),
+        count("Unreadable records", losses.unreadable_records, "Records that could not be read: left out"),
+        count("Impossible times", losses.impossible_times, "Records whose times cannot be true: left out"),
+        count("Bytes cut off", losses.cut_bytes, "Bytes after the last whole record of a cut file"),
+        count(
+            "Orphan ops",
+            quality.orphan_ops,
+            "Ops whose launch is not in the recording: idle time before them has no cause",
+        ),
+        count("Launches without ops", quality.launches_without_ops, "Launches that succeeded and have no op"),
+        Fact {
+            name: "Graphs recorded",
+            value: mode.to_owned(),
+            hint: "Idle time inside a graph is seen only when it is recorded node by node",
+            bad: quality.capture_mode == CaptureMode::Graph,
+        },
+    ]
+}
+
+fn computed(doc: &Document, analysis: &Analysis) -> Vec<Fact> {
+    let quality = &analysis.quality;
+    let idle: i64 = analysis.devices.iter().map(|device| device.idle_ns().0).sum();
+    let of_idle = |ns: i64| format!("{} ({} of idle time)", format::duration(ns), format::percent(ns, idle));
+    let launches = analysis.launches;
+    let mut facts = vec![
+        Fact {
+            name: "Tracer in bubbles",
+            value: of_idle(quality.profiler.0),
+            hint: "Time that the profiler says it spent while a device was idle",
+            bad: i128::from(quality.profiler.0) * 100 > i128::from(idle) * 5,
+        },
+        Fact {
+            name: "Stalled",
+            value: of_idle(quality.stalled.0),
+            hint: "Idle time that something not recorded explains: another process on the device, say",
+            bad: quality.stalled.0 > 0,
+        },
+        Fact {
+            name: "Ops before their launch",
+            value: match quality.negative_latency {
+                0 => "0".to_owned(),
+                count => {
+                    let worst = format::duration(-launches.worst_negative_latency.0);
+                    format!("{}, by up to {worst}", format::count(count))
+                }
+            },
+            hint: "The clocks of host and device differ by at least as much",
+            bad: quality.negative_latency > 0,
+        },
+    ];
+    let (value, bad) = match doc.full() {
+        None => ("the replay still runs".to_owned(), false),
+        Some(full) => match &full.replay {
+            None => ("nothing to replay".to_owned(), false),
+            Some(replay) => {
+                let error = format!("{:.2} % of the span", replay.unchanged_error * 100.0);
+                let withheld = if replay.withheld { ", too much: gains are withheld" } else { "" };
+                (format!("{error}{withheld}"), replay.withheld)
+            }
+        },
+    };
+    let hint = "How far a replay of the recording without any change is off";
+    facts.push(Fact { name: "Replay's error", value, hint, bad });
+    facts
+}
+
+fn facts_ui(ui: &mut Ui, salt: (&'static str, usize), title: &str, facts: &[Fact], palette: &Palette) {
+    ui.vertical(|ui| {
+        ui.strong(title);
+        egui::Grid::new(salt).num_columns(2).spacing([14.0, 3.0]).show(ui, |ui| {
+            for fact in facts {
+                ui.colored_label(palette.weak_text, fact.name).on_hover_text(fact.hint);
+                let color = if fact.bad { ui.visuals().warn_fg_color } else { palette.text };
+                ui.label(RichText::new(&fact.value).color(color)).on_hover_text(fact.hint);
+                ui.end_row();
+            }
+        });
+    });
+}
+
+/// Where a recording is from.
+fn source_ui(ui: &mut Ui, at: usize, doc: &Document, palette: &Palette) {
+    let meta = &doc.trace.meta;
+    ui.vertical(|ui| {
+        ui.strong("Where it is from");
+        egui::Grid::new(("source", at)).num_columns(2).spacing([14.0, 3.0]).show(ui, |ui| {
+            let mut line = |name: &str, value: &str| {
+                if !value.is_empty() {
+                    ui.colored_label(palette.weak_text, name);
+                    ui.label(value);
+                    ui.end_row();
+                }
+            };
+            line("File", &doc.path.display().to_string());
+            line("Format", &meta.source.format);
+            line("Recorded", meta.source.captured_on.as_deref().unwrap_or_default());
+            line("Command", meta.source.command.as_deref().unwrap_or_default());
+            if let Some(run) = &meta.workload {
+                line("Workload", &format!("{} {}", run.workload, run.variant));
+            }
+            for (name, value) in &meta.machine {
+                line(name, value);
+            }
+            line("Events", &format::count(doc.trace.event_count() as u64));
+        });
+    });
+}
