@@ -230,6 +230,7 @@ impl App {
                 });
             });
         }
+        self.timeline.as_shapes = matches!(self.saving, Some((Export::Svg, _)));
         let shown = egui::CentralPanel::no_frame().show(ui, |ui| {
             if self.docs.is_empty() {
                 self.welcome_ui(&ctx, ui);
