@@ -6,6 +6,8 @@ pub mod decode;
 pub mod inject;
 #[expect(unsafe_code, reason = "loads and calls C libraries")]
 pub mod loader;
+#[expect(unsafe_code, reason = "calls the C library")]
+pub mod process;
 pub mod spool;
 
 pub use collector::{Config, Recorder, RecorderError, Summary};

@@ -1,6 +1,6 @@
 //! What the figures are worth.
 
-use crate::trace::{CaptureMode, Interval, Ns, OpKind, Trace};
+use crate::trace::{CaptureMode, Interval, Ns, OpKind, Trace, Unrecorded};
 
 use super::cause::Cause;
 use super::launches::Launches;
@@ -44,6 +44,8 @@ pub(super) fn quality(
     let stalls = over(stalled.0.unsigned_abs(), spans.0.unsigned_abs(), constants.stalled_percent);
     say(stalls, &|| format!("{stalled} of idle time come from something that was not recorded"));
 
+    reasons.extend(trace.meta.unrecorded.iter().map(|process| unrecorded(trace, process)));
+
     let mut warnings = trace.meta.warnings.clone();
     let mut warn = |wrong: bool, sentence: &dyn Fn() -> String| {
         if wrong {
@@ -80,6 +82,26 @@ pub(super) fn quality(
         capture_mode: trace.meta.capture_mode,
         warnings,
     }
+}
+
+/// Who else used CUDA, and where.
+fn unrecorded(trace: &Trace, process: &Unrecorded) -> String {
+    let who = match (process.pid, process.name.as_str()) {
+        (Some(pid), "") => format!("process {pid}"),
+        (Some(pid), name) => format!("process {pid} ({name})"),
+        (None, "") => "a process that cannot be seen from here".to_owned(),
+        (None, name) => format!("a process ({name})"),
+    };
+    let device = |id: &u32| match trace.devices.iter().find(|device| device.id == *id) {
+        Some(device) if !device.name.is_empty() => format!("device {id} ({})", device.name),
+        _ => format!("device {id}"),
+    };
+    let what = match process.devices.iter().map(device).collect::<Vec<_>>() {
+        devices if devices.is_empty() => "used CUDA".to_owned(),
+        devices => format!("was on {} too", devices.join(", ")),
+    };
+    let why = process.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("{who} {what} and was not recorded{why}")
 }
 
 /// Profiler overhead of any thread that lies inside bubbles, whether or not it explains them. Overlapping records

@@ -25,6 +25,8 @@ pub struct Meta {
     pub workload: Option<WorkloadRun>,
     /// What was lost or could not be read on the way here.
     pub losses: Losses,
+    /// GPU processes that ran beside the recorded ones.
+    pub unrecorded: Vec<Unrecorded>,
     /// Sentences for the reader about anything unusual in the source.
     pub warnings: Vec<String>,
 }
@@ -90,6 +92,20 @@ pub struct WorkloadRun {
     pub answer: String,
     /// The measured part of the trace: set-up and warm-up left out.
     pub measured: Option<Interval>,
+}
+
+/// A process that used CUDA while others were recorded, and was not: devices may have been busy for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unrecorded {
+    /// Its number, if it can be known.
+    pub pid: Option<u32>,
+    /// Its name; empty when unknown.
+    pub name: String,
+    /// The devices it was seen on, by [`Device::id`](super::Device::id); empty when unknown.
+    pub devices: Vec<u32>,
+    /// Why it was not recorded, when that is known.
+    pub reason: Option<String>,
 }
 
 /// What was lost or could not be read. Figures count records where they do not say otherwise.

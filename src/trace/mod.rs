@@ -18,7 +18,7 @@ pub use ids::{
     CallIdx, ContextIdx, CorrelationId, DetailId, DeviceIdx, GraphId, NameId, OpIdx, ProcessIdx, RangeIdx, StreamIdx,
     ThreadIdx,
 };
-pub use meta::{CaptureMode, Losses, Meta, Recorded, Source, WorkloadRun};
+pub use meta::{CaptureMode, Losses, Meta, Recorded, Source, Unrecorded, WorkloadRun};
 pub use model::{
     Calls, Context, Detail, Device, EventRecord, HostFunction, MemoryKind, NamedRange, OpKind, Ops, Overhead,
     OverheadKind, Process, RangeKind, Stream, StreamKind, Sync, SyncKind, Thread, Trace,

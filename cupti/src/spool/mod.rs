@@ -63,6 +63,8 @@ pub struct Machine {
     pub cpu: String,
     /// Logical processors the recorded process could use.
     pub cpus: u32,
+    /// Which start of the system it was (`boot_id`, random(4)): `CLOCK_MONOTONIC` counts from it. Empty when unknown.
+    pub boot: String,
 }
 
 /// The first chunk: what was recorded, where and by what.

@@ -2,12 +2,16 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bubblescope::analysis::FindingId;
 use bubblescope::analysis::replay::Change;
 use bubblescope::report::{Amount, Share, parse_time};
 use bubblescope::trace::Ns;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use cupti::inject::CaptureRange;
+
+use crate::exit::BEFORE_START;
 
 /// Finds the time a GPU stands idle because of its host, and the host call that caused it.
 #[derive(Debug, Parser)]
@@ -30,6 +34,8 @@ pub(crate) enum Command {
     List,
     /// Record a bundled workload in a child process (needs a GPU)
     Run(RunArgs),
+    /// Record any CUDA program, with all processes it starts (needs a GPU)
+    Record(RecordArgs),
     /// Compare variants: of a bundled workload, live, or of two and more traces
     Compare(CompareArgs),
     /// Analyse a trace: where the device stood idle, and why
@@ -116,6 +122,64 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value_t = 10)]
     pub(crate) top: usize,
 }
+
+/// Runs a program unchanged, with its input, output and environment, and records all that it and the processes it starts
+/// do with CUDA.
+#[derive(Debug, Args)]
+#[command(after_help = RECORD_HELP)]
+pub(crate) struct RecordArgs {
+    /// Where to keep the recording: `.bubcap` keeps the raw spool of each process, anything else one trace file
+    /// [default: the program's name and `.bubbles.parquet`, numbered if that is there]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Begin this long after a process starts CUDA: 500ms, 10s
+    #[arg(long, value_name = "TIME", value_parser = waiting_time)]
+    pub(crate) delay: Option<Duration>,
+    /// Record for this long; the program runs on
+    #[arg(long, value_name = "TIME", value_parser = waiting_time)]
+    pub(crate) duration: Option<Duration>,
+    /// Record only what the program marks: from cudaProfilerStart to cudaProfilerStop, or the first NVTX range of a
+    /// name
+    #[arg(long, value_name = "cudaProfilerApi|nvtx:NAME", value_parser = capture_range)]
+    pub(crate) capture_range: Option<CaptureRange>,
+    /// How graph launches are recorded: every node, or each launch as one op
+    #[arg(long, value_enum, default_value = "node")]
+    pub(crate) graphs: Graphs,
+    /// Record NVTX ranges
+    #[arg(long)]
+    pub(crate) nvtx: bool,
+    /// Record allocations and frees of device memory
+    #[arg(long)]
+    pub(crate) memory: bool,
+    /// Record CUDA events
+    #[arg(long)]
+    pub(crate) events: bool,
+    /// Record also the calls that can neither block nor launch, such as cudaGetDevice
+    #[arg(long)]
+    pub(crate) all_apis: bool,
+    /// The libcupti to load, in place of the one that is found; BUBBLESCOPE_CUPTI says the same
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cupti: Option<PathBuf>,
+    /// Form of the report; JSON needs --report
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// Write the report to this file and not to standard error
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// How many of the longest bubbles to show
+    #[arg(long, default_value_t = 10)]
+    pub(crate) top: usize,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+const RECORD_HELP: &str = "\
+Standard output is the program's alone: what bubble-report says, and the report, go to standard error.
+Exit code: the program's own; 128 and the signal's number when a signal ended it; 125 when bubble-report failed before
+the program started; 126 when the program cannot be run, 127 when it is not there.
+Ctrl-C goes to the program, which is waited for; a second one tells it to end and kills it after 5 s.
+Recorded processes that outlive the program are waited for, up to 5 s.";
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
@@ -223,6 +287,33 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// The shortest time to wait that can be meant.
+const SHORTEST_WAIT: Ns = Ns(1_000_000);
+
+/// A time for people to wait. A number without a unit is nanoseconds, which is not what anybody means here.
+fn waiting_time(text: &str) -> Result<Duration, String> {
+    let time = parse_time(text).map_err(|error| error.to_string())?;
+    if time < SHORTEST_WAIT {
+        return Err("that is less than 1 ms; write a unit: 500ms, 10s".to_owned());
+    }
+    Ok(Duration::from_nanos(time.0.unsigned_abs()))
+}
+
+/// What the program marks as the part to record.
+fn capture_range(text: &str) -> Result<CaptureRange, String> {
+    match text.split_once(':') {
+        None if text.eq_ignore_ascii_case("cudaProfilerApi") => Ok(CaptureRange::CudaProfilerApi),
+        Some(("nvtx", name)) if !name.is_empty() => Ok(CaptureRange::Nvtx { name: name.to_owned() }),
+        _ => Err("expected cudaProfilerApi or nvtx:NAME".to_owned()),
+    }
+}
+
+/// The code for arguments that cannot be used: of `record` it must not be taken for the program's.
+pub(crate) fn code_of(error: &clap::Error, args: &[OsString]) -> u8 {
+    let code = u8::try_from(error.exit_code()).unwrap_or(2);
+    if code != 0 && args.get(1).is_some_and(|command| command == "record") { BEFORE_START } else { code }
+}
+
 /// Puts `analyze` in front of a trace that stands where a command is expected.
 pub(crate) fn with_default_command(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     use clap::CommandFactory as _;
@@ -249,6 +340,27 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_recorded_and_when_is_read() {
+        let record = |args: &[&str]| {
+            let args = ["bubble-report", "record"].iter().chain(args).chain(&["--", "python", "-o", "x", "--", "y"]);
+            let Command::Record(args) = Cli::try_parse_from(args).map_err(|error| error.to_string())?.command else {
+                panic!("another command")
+            };
+            assert_eq!(args.command, ["python", "-o", "x", "--", "y"], "the program's arguments are its own");
+            Ok::<_, String>(args)
+        };
+        let args = record(&["--delay", "1500ms", "--duration", "10s", "--capture-range", "nvtx:epoch: 3"]).unwrap();
+        assert_eq!((args.delay, args.duration), (Some(Duration::from_millis(1500)), Some(Duration::from_secs(10))));
+        assert_eq!(args.capture_range, Some(CaptureRange::Nvtx { name: "epoch: 3".to_owned() }));
+        let args = record(&["--capture-range=cudaProfilerApi"]).unwrap();
+        assert_eq!(args.capture_range, Some(CaptureRange::CudaProfilerApi));
+        assert!(record(&["--duration", "10"]).unwrap_err().contains("10s"), "ten nanoseconds are not meant");
+        for wrong in ["nvtx", "nvtx:", "cupti", ""] {
+            assert!(record(&["--capture-range", wrong]).unwrap_err().contains("nvtx:NAME"), "{wrong}");
+        }
     }
 
     #[test]

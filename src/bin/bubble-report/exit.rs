@@ -3,6 +3,15 @@
 use std::fmt;
 use std::process::ExitCode;
 
+/// What `record` ends with when it failed before the program started, as `env` and `timeout` do.
+pub(crate) const BEFORE_START: u8 = 125;
+
+/// What `record` ends with when the program is there and cannot be run.
+pub(crate) const CANNOT_RUN: u8 = 126;
+
+/// What `record` ends with when the program is not there.
+pub(crate) const NOT_FOUND: u8 = 127;
+
 /// Why a command did not do what it was asked to.
 #[derive(Debug)]
 pub(crate) enum Failure {

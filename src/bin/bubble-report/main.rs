@@ -11,6 +11,7 @@ mod exit;
 mod list;
 mod output;
 mod progress;
+mod record;
 mod run;
 
 use std::process::ExitCode;
@@ -19,12 +20,20 @@ use anyhow::Context as _;
 use clap::Parser as _;
 
 use crate::args::{Cli, Command};
-use crate::exit::Outcome;
+use crate::exit::Failure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(args::with_default_command(std::env::args_os()));
+    let args = args::with_default_command(std::env::args_os());
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // With the stream closed there is nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(args::code_of(&error, &args));
+        }
+    };
     match perform(cli.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             output::complain(&failure.to_string());
             failure.code()
@@ -32,8 +41,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(command: Command) -> Outcome {
-    match command {
+fn perform(command: Command) -> Result<ExitCode, Failure> {
+    let done = match command {
+        Command::Record(args) => return Ok(record::record(&args)),
         Command::Demo(args) => demo::demo(&args),
         Command::List => list::list(),
         Command::Run(args) => run::run(&args),
@@ -46,5 +56,6 @@ fn perform(command: Command) -> Outcome {
             bubblescope::capture::child::serve().context("the child's side of the pipe")?;
             Ok(())
         }
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

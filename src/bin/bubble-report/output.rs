@@ -4,9 +4,11 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use bubblescope::atomic::write_atomically;
 use bubblescope::report::text::{self, Style};
 use bubblescope::report::{Compare, Report};
 use serde::Serialize;
+use terminal_size::{Height, Width};
 
 use crate::args::Format;
 
@@ -40,23 +42,56 @@ pub(crate) fn comparison(compare: &Compare, format: Format) -> anyhow::Result<()
 
 /// Writes JSON alone on standard output.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    delivered(io::stdout().lock().write_all(&json_text(value)?))
+}
+
+fn json_text(value: &impl Serialize) -> anyhow::Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(value).context("cannot write JSON")?;
     text.push(b'\n');
-    delivered(io::stdout().lock().write_all(&text))
+    Ok(text)
+}
+
+/// Writes a report for people to standard error.
+pub(crate) fn report_aside(report: &Report) -> anyhow::Result<()> {
+    let page = laid_out(terminal_size::terminal_size_of(io::stderr()), |out, style| text::render(report, out, style))?;
+    // With standard error closed there is nobody to tell.
+    let _ = anstream::stderr().lock().write_all(&page);
+    Ok(())
+}
+
+/// Writes a report to a file in the form asked for, text without colour.
+pub(crate) fn report_to(report: &Report, format: Format, path: &Path) -> anyhow::Result<()> {
+    let page = match format {
+        Format::Json => json_text(report)?,
+        Format::Text => {
+            let mut page = Vec::new();
+            text::render(report, &mut page, Style::PLAIN).context("cannot lay out the report")?;
+            page
+        }
+    };
+    write_atomically(path, |out| out.write_all(&page)).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes a page of text, as wide as the terminal, in colour where it is one.
+pub(crate) fn page(render: impl FnOnce(&mut Vec<u8>, Style) -> io::Result<()>) -> anyhow::Result<()> {
+    let page = laid_out(terminal_size::terminal_size_of(io::stdout()), render)?;
+    delivered(anstream::stdout().lock().write_all(&page))
 }
 
 /// Columns of a page: a terminal's own number within these bounds, and the default elsewhere.
 const COLUMNS: std::ops::RangeInclusive<usize> = 80..=140;
 
-/// Writes a page of text, as wide as the terminal, in colour where it is one.
-pub(crate) fn page(render: impl FnOnce(&mut Vec<u8>, Style) -> io::Result<()>) -> anyhow::Result<()> {
+fn laid_out(
+    terminal: Option<(Width, Height)>,
+    render: impl FnOnce(&mut Vec<u8>, Style) -> io::Result<()>,
+) -> anyhow::Result<Vec<u8>> {
     let mut style = Style::default();
-    if let Some((columns, _)) = terminal_size::terminal_size_of(io::stdout()) {
+    if let Some((columns, _)) = terminal {
         style.width = usize::from(columns.0).clamp(*COLUMNS.start(), *COLUMNS.end());
     }
     let mut page = Vec::new();
     render(&mut page, style).context("cannot lay out the report")?;
-    delivered(anstream::stdout().lock().write_all(&page))
+    Ok(page)
 }
 
 /// A reader that has seen enough (`| head`) is no failure.
@@ -91,7 +126,16 @@ impl Kind {
 /// Whether a recording can be kept as `path`, found out before anything is recorded.
 pub(crate) fn check_target(path: &Path) -> anyhow::Result<()> {
     Kind::of(path)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    tempfile::tempfile_in(folder).with_context(|| format!("cannot write {}", path.display()))?;
+    check_folder(path)
+}
+
+/// Whether a file can be made at `path`.
+pub(crate) fn check_folder(path: &Path) -> anyhow::Result<()> {
+    tempfile::tempfile_in(folder_of(path)).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(())
+}
+
+/// The folder that a file is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -2,6 +2,9 @@
 
 use cupti::spool::Anchor;
 
+use super::survey::Survey;
+use crate::trace::Ns;
+
 /// Clocks that differ by no more than this, beyond the uncertainty of their readings, are the same clock.
 const TOLERANCE_NS: i64 = 100_000;
 
@@ -59,6 +62,16 @@ impl Clock {
         self.correct(time.saturating_add(self.lead))
     }
 
+    /// Moves all times by `by`.
+    fn shift(&mut self, by: i64) {
+        if self.points.is_empty() {
+            self.points.push((0, 0));
+        }
+        for (_, correction) in &mut self.points {
+            *correction = correction.saturating_add(by);
+        }
+    }
+
     fn correct(&self, time: i64) -> i64 {
         let after = self.points.partition_point(|&(at, _)| at <= time);
         let correction = match (after.checked_sub(1).map(|before| self.points[before]), self.points.get(after)) {
@@ -73,6 +86,34 @@ impl Clock {
             }
         };
         time.saturating_add(correction)
+    }
+}
+
+/// The clock that several recordings of one machine are brought to: that of the first. Each takes `CLOCK_REALTIME` as it
+/// was at its own start; if it was set in between, `CLOCK_MONOTONIC` tells by how much.
+pub(super) struct Reference {
+    boot: String,
+    reading: Reading,
+}
+
+impl Reference {
+    /// The first reading of a recording that tells on which start of which machine it was made.
+    pub(super) fn of(survey: &Survey) -> Option<Self> {
+        let boot = &survey.header.machine.boot;
+        let reading = survey.anchors.first().filter(|_| !boot.is_empty())?;
+        Some(Self { boot: boot.clone(), reading: Reading::of(reading) })
+    }
+
+    /// Brings the clock of another recording to this one, and tells if that changed something.
+    pub(super) fn align(&self, survey: &Survey, clock: &mut Clock) -> Option<String> {
+        let other = Self::of(survey).filter(|other| other.boot == self.boot)?.reading;
+        let set_by = |reading: &Reading| reading.realtime.saturating_sub(reading.monotonic);
+        let apart = set_by(&self.reading).saturating_sub(set_by(&other));
+        if apart.saturating_abs() <= self.reading.slack.saturating_add(other.slack) {
+            return None;
+        }
+        clock.shift(apart);
+        Some(format!("the clock was set by {} after an earlier process had begun: times were corrected", Ns(-apart)))
     }
 }
 

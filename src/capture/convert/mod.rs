@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::trace::{BuildError, CaptureMode, Ns, Recorded, Trace, TraceBuilder, WorkloadRun, rfc3339};
 
-use clock::Clock;
+use clock::{Clock, Reference};
 use devices::Devices;
 use process::ProcessConverter;
 use survey::Survey;
@@ -116,8 +116,10 @@ fn convert(sources: &[Source<'_>]) -> Result<Trace, ConvertError> {
     for &source in sources {
         surveys.push(Survey::of(source.reader()?).map_err(|error| source.failed(error))?);
     }
-    if surveys.iter().all(|survey| survey.buffers == 0) {
-        surveys = refuse_damage(sources, surveys)?;
+    if let ([source], [survey]) = (sources, &mut surveys[..])
+        && survey.buffers == 0
+    {
+        refuse_damage(*source, survey)?;
     }
     let Some(first) = surveys.first() else { return Err(ConvertError::NoSpool) };
     let mut builder = TraceBuilder::new();
@@ -127,9 +129,15 @@ fn convert(sources: &[Source<'_>]) -> Result<Trace, ConvertError> {
 
     let mut devices = Devices::default();
     let mut pids = Vec::new();
+    let joined = sources.len() > 1;
+    let reference = surveys.iter().find_map(Reference::of);
     for (&source, survey) in sources.iter().zip(&surveys) {
-        let (clock, remark) = Clock::from_anchors(&survey.anchors);
+        let warnings_before = builder.meta.warnings.len();
+        let (mut clock, remark) = Clock::from_anchors(&survey.anchors);
         builder.meta.warnings.extend(remark);
+        if let Some(reference) = &reference {
+            builder.meta.warnings.extend(reference.align(survey, &mut clock));
+        }
         if builder.meta.workload.is_none() {
             builder.meta.workload = workload(survey, &clock);
         }
@@ -143,24 +151,25 @@ fn convert(sources: &[Source<'_>]) -> Result<Trace, ConvertError> {
             process.chunk(chunk);
         }
         process.finish();
-    }
-    if sources.len() > 1 {
-        builder.meta.warnings.push(format!("{} spools were joined: each is one process", sources.len()));
+        if joined {
+            for warning in &mut builder.meta.warnings[warnings_before..] {
+                *warning = format!("process {pid}: {warning}");
+            }
+        }
     }
     Ok(builder.finish()?)
 }
 
-/// Of spools without records, an empty trace would hide that they were cut or damaged before the first.
-fn refuse_damage(sources: &[Source<'_>], surveys: Vec<Survey>) -> Result<Vec<Survey>, ConvertError> {
-    let mut sound = Vec::with_capacity(surveys.len());
-    for (source, survey) in sources.iter().zip(surveys) {
-        match survey.ending {
-            Ok(Ending::Cut { offset, .. }) => return Err(ConvertError::Cut { spool: source.name(), offset }),
-            Err(error) => return Err(source.failed(error)),
-            Ok(Ending::Complete | Ending::Unfinished) => sound.push(survey),
+/// Of a spool without records, an empty trace would hide that it was cut or damaged before the first.
+fn refuse_damage(source: Source<'_>, survey: &mut Survey) -> Result<(), ConvertError> {
+    match std::mem::replace(&mut survey.ending, Ok(Ending::Unfinished)) {
+        Ok(Ending::Cut { offset, .. }) => Err(ConvertError::Cut { spool: source.name(), offset }),
+        Err(error) => Err(source.failed(error)),
+        sound => {
+            survey.ending = sound;
+            Ok(())
         }
     }
-    Ok(sound)
 }
 
 /// The process id, or a number that no other spool has: processes in containers may have the same id.

@@ -7,6 +7,7 @@ mod compare;
 mod gate;
 mod names;
 mod report;
+mod summary;
 mod table;
 mod units;
 mod words;
@@ -18,6 +19,7 @@ use anstyle::{AnsiColor, Style as Paint};
 pub use compare::render as render_compare;
 pub use gate::render as render_gate;
 pub use report::render;
+pub use summary::{bytes, contents};
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

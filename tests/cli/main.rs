@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod record;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,273 @@
+//! `record`: any program, recorded with all processes it starts.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, ensure};
+use bubblescope::atomic::write_atomically;
+use bubblescope::capture::record::{self, Collected, Notice, Plan, Ran, RecordError, Spool, collect, sentence};
+use bubblescope::report::text::{bytes, contents};
+use bubblescope::trace::{Trace, file};
+use cupti::inject::Window as RecordingWindow;
+use cupti::loader::Driver;
+use tempfile::TempDir;
+
+use crate::analyze::{Window, report_on};
+use crate::args::{Format, RecordArgs};
+use crate::exit::{BEFORE_START, CANNOT_RUN, NOT_FOUND};
+use crate::output::{self, Kind};
+
+/// Records a program and ends with its exit code.
+pub(crate) fn record(args: &RecordArgs) -> ExitCode {
+    let (plan, folder) = match prepare(args) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            output::complain(&format!("{error:#}"));
+            return ExitCode::from(BEFORE_START);
+        }
+    };
+    match record::run(&plan, &mut |notice| output::remark(&words(&notice))) {
+        Ok(ran) => {
+            // The program is not to blame for what goes wrong from here on, so its exit code stays.
+            if let Err(error) = finish(args, folder, &ran) {
+                output::complain(&format!("{error:#}"));
+            }
+            ExitCode::from(ran.exit_code())
+        }
+        Err(error) => {
+            let code = match &error {
+                RecordError::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
+                RecordError::Start { .. } => CANNOT_RUN,
+                _ => BEFORE_START,
+            };
+            output::complain(&format!("{:#}", anyhow::Error::from(error)));
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Finds out whatever would keep a recording from being kept before anything is started.
+fn prepare(args: &RecordArgs) -> anyhow::Result<(Plan, TempDir)> {
+    ensure!(
+        args.format == Format::Text || args.report.is_some(),
+        "--format json needs --report FILE: standard output is the program's"
+    );
+    if let Some(path) = &args.output {
+        output::check_target(path)?;
+    }
+    if let Some(path) = &args.report {
+        output::check_folder(path)?;
+    }
+    // Beside what is kept in the end, so that there is room for it and it need not be copied. Processes may change their
+    // working directory.
+    let beside = args.output.as_deref().map_or(Path::new("."), output::folder_of);
+    let beside = beside.canonicalize().with_context(|| format!("cannot use the folder {}", beside.display()))?;
+    let folder = tempfile::Builder::new().prefix(".bubble-report-").tempdir_in(&beside);
+    let folder = folder.with_context(|| format!("cannot make a folder for the recording in {}", beside.display()))?;
+    let Some((program, arguments)) = args.command.split_first() else { anyhow::bail!("there is no program to record") };
+    let plan = Plan {
+        program: program.clone(),
+        arguments: arguments.to_vec(),
+        library: library()?,
+        folder: folder.path().to_owned(),
+        config: cupti::Config {
+            graphs: args.graphs.into(),
+            nvtx: args.nvtx,
+            memory: args.memory,
+            events: args.events,
+            all_apis: args.all_apis,
+            cupti: args.cupti.clone(),
+            ..cupti::Config::default()
+        },
+        window: RecordingWindow {
+            delay: args.delay,
+            duration: args.duration,
+            range: args.capture_range.clone(),
+        },
+    };
+    Ok((plan, folder))
+}
+
+/// The recorder library, which stands beside this program or where the environment says.
+fn library() -> anyhow::Result<PathBuf> {
+    const NAME: &str = "libbubblescope_inject.so";
+    const VARIABLE: &str = "BUBBLESCOPE_INJECT_LIBRARY";
+    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+        return std::path::absolute(path).context("cannot find the recorder library");
+    }
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let path = program.with_file_name(NAME);
+    ensure!(path.exists(), "the recorder library {} is not there; {VARIABLE} may name another", path.display());
+    Ok(path)
+}
+
+/// What a notice says to people.
+fn words(notice: &Notice) -> String {
+    let processes = |pids: &[u32]| {
+        let numbers: Vec<String> = pids.iter().map(ToString::to_string).collect();
+        format!("{} {}", if pids.len() == 1 { "process" } else { "processes" }, numbers.join(", "))
+    };
+    match notice {
+        Notice::Interrupted => "waiting for the program to end; interrupt again to end it".to_owned(),
+        Notice::Ending => "ending the program".to_owned(),
+        Notice::Killing => "killing the program".to_owned(),
+        Notice::Outlived(pids) => format!("waiting a little for {}, which still run", processes(pids)),
+        Notice::LeftRunning(pids) => {
+            format!("{} still run; what they do from now on is not in the recording", processes(pids))
+        }
+    }
+}
+
+/// Keeps the recording and reports on it.
+fn finish(args: &RecordArgs, folder: TempDir, ran: &Ran) -> anyhow::Result<()> {
+    let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let collected = collect(folder.path(), &command, &ran.seen);
+    let collected = collected.with_context(|| format!("cannot read the folder {}", folder.path().display()))?;
+    collected.remarks.iter().for_each(|remark| output::remark(remark));
+    collected.faults.iter().for_each(|fault| output::complain(&sentence(fault)));
+    let Collected { spools, faults, trace, .. } = collected;
+    let Some(trace) = trace else {
+        if faults.is_empty() {
+            output::remark(&nothing(args));
+        }
+        return Ok(());
+    };
+    let kept = trace.map_err(anyhow::Error::from).and_then(|trace| Ok((keep(args, &spools, &trace)?, trace)));
+    let (kept, trace) = match kept {
+        Ok(kept) => kept,
+        Err(error) if spools.iter().any(|spool| spool.has_records) => {
+            return Err(error.context(format!("the raw recordings are kept in {}", folder.keep().display())));
+        }
+        Err(error) => return Err(error),
+    };
+    // What was recorded is in a file of its own now.
+    drop(folder);
+    let size: u64 = kept.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum();
+    let names: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
+    output::remark(&format!("recorded {}: {} ({})", contents(&trace), names.join(", "), bytes(size)));
+    report(args, &trace, &names.join(", "))
+}
+
+/// Why there is nothing.
+fn nothing(args: &RecordArgs) -> String {
+    let mut text = "nothing was recorded: no process started CUDA".to_owned();
+    if args.delay.is_some() || args.capture_range.is_some() {
+        text.push_str(", or what --delay and --capture-range ask for did not come");
+    }
+    if let Err(error) = Driver::probe() {
+        text = format!("{text}; {error}");
+    }
+    text
+}
+
+fn report(args: &RecordArgs, trace: &Trace, shown: &str) -> anyhow::Result<()> {
+    let report = match report_on(trace, shown, Window::Measured, args.top) {
+        Ok(report) => report,
+        Err(failure) => {
+            output::remark(&failure.to_string());
+            return Ok(());
+        }
+    };
+    match &args.report {
+        Some(path) => output::report_to(&report, args.format, path),
+        None => output::report_aside(&report),
+    }
+}
+
+/// Keeps a recording in the form that the file's name asks for, and tells the files.
+fn keep(args: &RecordArgs, spools: &[Spool], trace: &Trace) -> anyhow::Result<Vec<PathBuf>> {
+    let Some(path) = &args.output else { return Ok(vec![keep_numbered(trace, &stem(&args.command))?]) };
+    match Kind::of(path)? {
+        Kind::TraceFile => {
+            file::write_path(trace, path).with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(vec![path.clone()])
+        }
+        Kind::Spool => {
+            // A process that started CUDA and did nothing is not worth a file beside others.
+            let mut worth: Vec<&Spool> = spools.iter().filter(|spool| spool.has_records).collect();
+            if worth.is_empty() {
+                worth = spools.iter().take(1).collect();
+            }
+            if let [spool] = worth[..] {
+                return Ok(vec![move_spool(&spool.path, path.clone())?]);
+            }
+            let mut numbers = 1u32..;
+            let mut free = || numbers.by_ref().map(|number| numbered(path, number)).find(|path| !path.exists());
+            let each = worth.iter().map(|spool| move_spool(&spool.path, free().unwrap_or_else(|| path.clone())));
+            each.collect()
+        }
+    }
+}
+
+/// `t.bubcap` as `t-2.bubcap`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}-{number}.bubcap"))
+}
+
+/// Moves a spool to its place.
+fn move_spool(spool: &Path, path: PathBuf) -> anyhow::Result<PathBuf> {
+    let is_other = fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file());
+    // What is no regular file is written into.
+    if is_other || fs::rename(spool, &path).is_err() {
+        let mut from = File::open(spool).with_context(|| format!("cannot read {}", spool.display()))?;
+        write_atomically(&path, |out| io::copy(&mut from, out))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(path)
+}
+
+/// Keeps a trace under the first name in the working directory that is free.
+fn keep_numbered(trace: &Trace, stem: &str) -> anyhow::Result<PathBuf> {
+    for number in 1u32.. {
+        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        let path = PathBuf::from(format!("{stem}{suffix}.bubbles.parquet"));
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(error).with_context(|| format!("cannot write {}", path.display())),
+        }
+        if let Err(error) = file::write_path(trace, &path) {
+            // Nothing but the empty file that held the name.
+            let _ = fs::remove_file(&path);
+            return Err(error).with_context(|| format!("cannot write {}", path.display()));
+        }
+        return Ok(path);
+    }
+    anyhow::bail!("every name from {stem}.bubbles.parquet on is taken")
+}
+
+/// What a recording of a command is called: the script's name if there is one, else the program's.
+fn stem(command: &[OsString]) -> String {
+    const SCRIPTS: [&str; 4] = ["py", "jl", "sh", "ipynb"];
+    let is_script = |word: &&OsString| {
+        let extension = Path::new(word).extension();
+        extension.is_some_and(|extension| SCRIPTS.iter().any(|script| extension == OsStr::new(script)))
+    };
+    let named = command.iter().find(is_script).or(command.first());
+    let stem = named.and_then(|word| {
+        let path = Path::new(word);
+        // `python3.12` has no extension, though it looks like one.
+        if is_script(&word) { path.file_stem() } else { path.file_name() }
+    });
+    stem.map_or_else(|| "recording".to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_is_named_after_the_script_or_the_program() {
+        let named = |command: &[&str]| stem(&command.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(named(&["/usr/bin/python3.12", "-u", "src/train.py", "--lr", "3"]), "train");
+        assert_eq!(named(&["torchrun", "--nproc-per-node=2", "-m", "x"]), "torchrun");
+        assert_eq!(named(&["./a.out"]), "a.out");
+        assert_eq!(named(&["bash", "run.sh"]), "run");
+        assert_eq!(named(&["/"]), "recording");
+        assert_eq!(named(&[]), "recording");
+    }
+}

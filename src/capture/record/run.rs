@@ -1,0 +1,253 @@
+//! Starts the target and waits for it.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use cupti::inject::{self, CUDA_VARIABLE, REQUEST_VARIABLE, Request, Window};
+use signal_hook::consts::{SIGINT, SIGKILL, SIGTERM};
+
+use super::RecordError;
+use super::neighbours::{Neighbours, Seen};
+use super::signals::{Event, Signals};
+
+/// How long a target that was told to end may take before it is killed.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long recorded processes that outlive the target are waited for.
+const AFTERWARDS: Duration = Duration::from_secs(5);
+
+/// What to record, and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The program, looked for on the path if its name has no folder.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// The recorder library that is loaded into it.
+    pub library: PathBuf,
+    /// An empty folder for what the processes leave.
+    pub folder: PathBuf,
+    /// What to record.
+    pub config: cupti::Config,
+    /// When to record.
+    pub window: Window,
+}
+
+/// Something the user should know at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The first interrupt: the target has it, and is waited for.
+    Interrupted,
+    /// Another interrupt: the target is told to end, and will be killed.
+    Ending,
+    /// The target did not end in time, or there was one more interrupt: it is killed.
+    Killing,
+    /// These recorded processes outlive the target and are waited for.
+    Outlived(Vec<u32>),
+    /// These still run and are not waited for any longer. What they do from now on is not recorded.
+    LeftRunning(Vec<u32>),
+}
+
+/// A target that has ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// From its start to its end.
+    pub wall: Duration,
+    /// What was seen on the devices meanwhile.
+    pub seen: Seen,
+}
+
+impl Ran {
+    /// The code for this process to end with: the target's own, or 128 and the number of the signal that ended it.
+    pub fn exit_code(&self) -> u8 {
+        exit_code(self.status)
+    }
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+/// Runs the target to its end, recorded. Its input, output, working directory and environment are this process's, but
+/// for the variables that have it recorded.
+///
+/// Signals to this process go to the target, unless the terminal has sent them to both. After a second interrupt the
+/// target is told to end, and killed if it does not. From the end of the target on, signals do to this process what they
+/// usually do.
+///
+/// # Errors
+/// When the target does not start. An error afterwards is [`RecordError::Wait`] alone.
+pub fn run(plan: &Plan, notice: &mut dyn FnMut(Notice)) -> Result<Ran, RecordError> {
+    refuse_company()?;
+    let request = Request { folder: plan.folder.clone(), config: plan.config.clone(), window: plan.window.clone() };
+    let environment = inject::environment(&request, &plan.library).map_err(RecordError::Environment)?;
+    // Before the start, so that none is lost.
+    let signals = Signals::take().map_err(RecordError::Signals)?;
+    let started = Instant::now();
+    let child = Command::new(&plan.program).args(&plan.arguments).envs(environment).spawn();
+    let mut child =
+        child.map_err(|source| RecordError::Start { program: plan.program.to_string_lossy().into_owned(), source })?;
+    let neighbours = Neighbours::watch();
+    let status = wait(&mut child, &signals, notice).map_err(RecordError::Wait)?;
+    let wall = started.elapsed();
+    outlast(&plan.folder, &signals, notice);
+    Ok(Ran { status, wall, seen: neighbours.seen() })
+}
+
+/// CUDA loads one library into a process and CUPTI serves one tool.
+fn refuse_company() -> Result<(), RecordError> {
+    for variable in [REQUEST_VARIABLE, CUDA_VARIABLE] {
+        if let Some(value) = std::env::var_os(variable).filter(|value| !value.is_empty()) {
+            return Err(RecordError::Taken { variable, value: value.to_string_lossy().into_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// How the target is made to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Force {
+    None,
+    /// It got an interrupt.
+    Asked,
+    /// It is killed at this moment.
+    Told(Instant),
+    Killed,
+}
+
+fn wait(child: &mut Child, signals: &Signals, notice: &mut dyn FnMut(Notice)) -> std::io::Result<ExitStatus> {
+    let mut force = Force::None;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        // A signal it cannot get is no failure of ours.
+        let send = |signal| drop(cupti::process::signal(child, signal));
+        let event = match force {
+            Force::Told(until) => signals.events.recv_timeout(until.saturating_duration_since(Instant::now())),
+            _ => signals.events.recv().map_err(RecvTimeoutError::from),
+        };
+        match event {
+            Ok(Event::Child) => {}
+            Ok(Event::Signal { signal: SIGINT, reached_target }) => {
+                force = match force {
+                    Force::None => {
+                        if !reached_target {
+                            send(SIGINT);
+                        }
+                        notice(Notice::Interrupted);
+                        Force::Asked
+                    }
+                    Force::Asked => {
+                        send(SIGTERM);
+                        notice(Notice::Ending);
+                        Force::Told(Instant::now() + PATIENCE)
+                    }
+                    Force::Told(_) | Force::Killed => {
+                        send(SIGKILL);
+                        notice(Notice::Killing);
+                        Force::Killed
+                    }
+                };
+            }
+            Ok(Event::Signal { signal, reached_target: false }) => send(signal),
+            Ok(Event::Signal { .. }) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                send(SIGKILL);
+                notice(Notice::Killing);
+                force = Force::Killed;
+            }
+            Err(RecvTimeoutError::Disconnected) => return child.wait(),
+        }
+    }
+}
+
+/// Waits for recorded processes that outlive the target, for a while; any signal ends that.
+fn outlast(folder: &Path, signals: &Signals, notice: &mut dyn FnMut(Notice)) {
+    const LOOK_AGAIN: Duration = Duration::from_millis(50);
+    const TELL_AFTER: Duration = Duration::from_millis(500);
+    let started = Instant::now();
+    let mut told = false;
+    let mut interrupted = false;
+    loop {
+        let alive = alive(folder);
+        if alive.is_empty() {
+            return;
+        }
+        if interrupted || started.elapsed() >= AFTERWARDS {
+            return notice(Notice::LeftRunning(alive));
+        }
+        if !told && started.elapsed() >= TELL_AFTER {
+            told = true;
+            notice(Notice::Outlived(alive));
+        }
+        match signals.events.recv_timeout(LOOK_AGAIN) {
+            Ok(Event::Signal { .. }) => interrupted = true,
+            Ok(Event::Child) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_AGAIN),
+        }
+    }
+}
+
+/// The processes that have a spool in `folder` and live.
+fn alive(folder: &Path) -> Vec<u32> {
+    let spools = inject::spools(folder).unwrap_or_default();
+    let mut pids: Vec<u32> = spools.iter().filter_map(|spool| pid_of(spool)).filter(|&pid| is_alive(pid)).collect();
+    pids.dedup();
+    pids
+}
+
+/// The process that a file in the folder is named after.
+pub(super) fn pid_of(file: &Path) -> Option<u32> {
+    file.file_name()?.to_str()?.split_once('-')?.0.parse().ok()
+}
+
+/// Whether a process lives, as far as `/proc` tells. One that has ended and was not waited for does not.
+fn is_alive(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
+    // The name may hold anything; the state comes after its last parenthesis (proc_pid_stat(5)).
+    let after_name = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
+    !matches!(stat[after_name..].trim_ascii_start().first(), Some(b'Z' | b'X') | None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_is_the_targets() {
+        for code in [0, 1, 3, 125, 255] {
+            assert_eq!(exit_code(ExitStatus::from_raw(code << 8)), u8::try_from(code).unwrap());
+        }
+        assert_eq!(exit_code(ExitStatus::from_raw(9)), 137, "killed");
+        assert_eq!(exit_code(ExitStatus::from_raw(11 | 0x80)), 139, "with a core dump");
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_alive_even_before_it_is_waited_for() {
+        assert!(is_alive(std::process::id()));
+        let mut child = Command::new("true").spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while is_alive(child.id()) {
+            assert!(Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child.wait().unwrap();
+        assert!(!is_alive(child.id()));
+    }
+
+    #[test]
+    fn spools_are_named_after_their_process() {
+        assert_eq!(pid_of(Path::new("/x-y/812-99381.bubcap")), Some(812));
+        for other in ["/x/a-1.bubcap", "/x/.bubcap", "/x/812.bubcap", "/"] {
+            assert_eq!(pid_of(Path::new(other)), None);
+        }
+    }
+}

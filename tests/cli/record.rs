@@ -1,0 +1,404 @@
+//! `record`, with shell scripts as programs: they find the recording's folder in their environment, as the recorder
+//! library does, and leave spools there that were recorded on a GPU.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use bubblescope::open::open;
+use serde_json::Value;
+
+use super::fixture;
+
+/// What scripts begin with: the folder, and a way to leave a spool as the process of a number.
+const PRELUDE: &str = r#"
+folder=$(printf %s "$BUBBLESCOPE_INJECT" | sed 's/.*"folder":"\([^"]*\)".*/\1/')
+leave() { cp "$1" "$folder/$2-1.bubcap"; }
+"#;
+
+/// A folder to record in, and its scripts.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `bubble-report record OPTIONS -- sh -c SCRIPT`, not started. The script has the two spools as `$1` and `$2`.
+    fn record(&self, options: &[&str], script: &str) -> Command {
+        let mut command = self.bubble_report(options);
+        command.args(["sh", "-c", &format!("{PRELUDE}{script}"), "sh"]);
+        command.args(["kernels-1/sync.bubcap", "kernels-4/graph.bubcap"].map(fixture));
+        command
+    }
+
+    fn bubble_report(&self, options: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bubble-report"));
+        command.arg("record").args(options).arg("--").current_dir(self.folder.path());
+        for variable in ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "BUBBLESCOPE_INJECT"] {
+            command.env_remove(variable);
+        }
+        command.env("BUBBLESCOPE_INJECT_LIBRARY", "/no/library/is/loaded.so");
+        command
+    }
+
+    /// The names of the files there, without those of scripts.
+    fn files(&self) -> BTreeSet<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs a script that is not recorded well or badly, and gives its exit code and standard error.
+fn outcome(command: &mut Command) -> (i32, String) {
+    let output = command.output().unwrap();
+    assert_eq!(text(&output.stdout), "", "standard output is the program's");
+    (output.status.code().unwrap(), text(&output.stderr))
+}
+
+#[test]
+fn the_exit_code_is_the_programs() {
+    let place = Place::new();
+    for (script, code) in [("exit 0", 0), ("exit 3", 3), ("exit 125", 125), ("kill -9 $$", 137), ("kill -15 $$", 143)] {
+        let (got, stderr) = outcome(&mut place.record(&[], script));
+        assert_eq!(got, code, "{script}: {stderr}");
+        assert!(stderr.contains("no process started CUDA"), "{stderr}");
+    }
+    assert_eq!(place.files(), BTreeSet::new(), "nothing was recorded and nothing is left");
+}
+
+#[test]
+fn input_and_output_pass_byte_for_byte() {
+    let bytes: Vec<u8> = (0..200_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let place = Place::new();
+    let mut child = place
+        .record(&[], "leave \"$1\" $$; cat; printf 'words\\n' >&2")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn({
+        let bytes = bytes.clone();
+        move || stdin.write_all(&bytes).unwrap()
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success());
+    assert_eq!(output.stdout, bytes);
+    let stderr = text(&output.stderr);
+    assert!(stderr.starts_with("words\n") && stderr.contains("recorded 1 process"), "{stderr}");
+    assert!(stderr.contains("Idle time is reliable"), "the report is at the end: {stderr}");
+}
+
+#[test]
+fn the_environment_and_the_folder_stay_as_they_were() {
+    let place = Place::new();
+    let seen = |command: &mut Command| -> BTreeSet<Vec<u8>> {
+        let output = command.env("WITH_ODD_BYTES", "a=b\nc").env("EMPTY", "").output().unwrap();
+        assert!(output.status.success());
+        output.stdout.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
+    };
+    let script = "cat /proc/self/environ; pwd";
+    let mut plain = Command::new("sh");
+    plain.args(["-c", script]).current_dir(place.folder.path());
+    plain.env("BUBBLESCOPE_INJECT_LIBRARY", "/no/library/is/loaded.so");
+    for variable in ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "BUBBLESCOPE_INJECT"] {
+        plain.env_remove(variable);
+    }
+    let plain = seen(&mut plain);
+    let recorded = seen(place.bubble_report(&[]).args(["sh", "-c", script]));
+    let added: Vec<String> = recorded.difference(&plain).map(|variable| text(variable)).collect();
+    assert_eq!(plain.difference(&recorded).count(), 0);
+    let names: Vec<&str> = added.iter().map(|variable| variable.split('=').next().unwrap()).collect();
+    assert_eq!(names, ["BUBBLESCOPE_INJECT", "CUDA_INJECTION64_PATH"]);
+}
+
+#[test]
+fn options_reach_the_recorder() {
+    let place = Place::new();
+    let request = |options: &[&str]| -> Value {
+        let output = place.bubble_report(options).args(["sh", "-c", "printf %s \"$BUBBLESCOPE_INJECT\""]).output();
+        serde_json::from_slice(&output.unwrap().stdout).unwrap()
+    };
+    let usual = request(&[]);
+    for option in ["nvtx", "memory", "events", "all_apis"] {
+        assert_eq!(usual["config"][option], false, "{option}");
+        let asked = request(&[&format!("--{}", option.replace('_', "-"))]);
+        assert_eq!(asked["config"][option], true, "{option}");
+    }
+    let asked = request(&["--graphs=graph", "--cupti", "/x/libcupti.so", "--delay", "2s", "--duration", "250ms"]);
+    assert_ne!(usual["config"]["graphs"], asked["config"]["graphs"]);
+    assert_eq!(asked["config"]["cupti"], "/x/libcupti.so");
+    assert_eq!(asked["window"]["delay"]["secs"], 2);
+    assert_eq!(asked["window"]["duration"]["nanos"], 250_000_000);
+    assert_ne!(request(&["--capture-range", "nvtx:step"])["window"]["range"], usual["window"]["range"]);
+}
+
+#[test]
+fn what_fails_before_the_start_is_125_and_starts_nothing() {
+    let place = Place::new();
+    let started = place.path("started");
+    let refused = |options: &[&str], variables: &[(&str, &str)], words: &[&str]| {
+        let (code, stderr) = outcome(place.record(options, "touch started").envs(variables.iter().copied()));
+        assert_eq!(code, 125, "{stderr}");
+        for word in words {
+            assert!(stderr.contains(word), "`{word}` is not in: {stderr}");
+        }
+        assert!(!started.exists(), "{options:?}");
+        stderr
+    };
+    for (options, words) in [
+        (&["-o", "/no/such/t.bubcap"][..], "/no/such"),
+        (&["-o", "t.csv"], "t.csv"),
+        (&["--report", "/no/such/r.json"], "/no/such"),
+        (&["--format", "json"], "--report"),
+    ] {
+        assert_eq!(refused(options, &[], &[words]).trim_end().lines().count(), 1);
+    }
+    refused(&["--capture-range", "cupti"], &[], &["nvtx:NAME"]);
+    refused(&["--no-such-option"], &[], &["--no-such-option"]);
+    let other = [("CUDA_INJECTION64_PATH", "/opt/nsys/inject.so")];
+    refused(&[], &other, &["CUDA_INJECTION64_PATH", "/opt/nsys/inject.so", "unset"]);
+    refused(&[], &[("BUBBLESCOPE_INJECT", "{}")], &["BUBBLESCOPE_INJECT"]);
+    assert_eq!(place.bubble_report(&[]).output().unwrap().status.code(), Some(125), "there is no command");
+    let help = place.bubble_report(&["--help"]).output().unwrap();
+    assert!(help.status.success() && text(&help.stdout).contains("125"));
+}
+
+#[test]
+fn a_program_that_cannot_be_run_is_126_or_127() {
+    let place = Place::new();
+    let file = place.path("text");
+    fs::write(&file, "no program").unwrap();
+    let run = |program: &Path| outcome(place.bubble_report(&[]).arg(program));
+    let (code, stderr) = run(Path::new("no-such-program"));
+    assert_eq!((code, stderr.trim_end().lines().count()), (127, 1), "{stderr}");
+    assert!(stderr.contains("no-such-program"));
+    assert_eq!(run(&place.path("missing")).0, 127);
+    let (code, stderr) = run(&file);
+    assert_eq!((code, stderr.trim_end().lines().count()), (126, 1), "{stderr}");
+    assert_eq!(run(place.folder.path()).0, 126);
+    assert_eq!(place.files(), BTreeSet::from(["text".to_owned()]));
+}
+
+#[test]
+fn a_recording_is_kept_where_and_as_it_is_asked_for() {
+    let place = Place::new();
+    let script = "cd /; leave \"$1\" $$";
+    let (code, stderr) = outcome(&mut place.record(&["-o", "t.bubbles.parquet"], script));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("t.bubbles.parquet"), "{stderr}");
+    let expected = open(&fixture("kernels-1/sync.bubcap")).unwrap();
+    let trace = open(&place.path("t.bubbles.parquet")).unwrap();
+    assert_eq!((trace.ops, trace.calls), (expected.ops, expected.calls));
+    assert!(trace.meta.source.command.unwrap().starts_with("sh -c"));
+
+    assert_eq!(outcome(&mut place.record(&["-o", "t.bubcap"], script)).0, 0);
+    assert_eq!(fs::read(place.path("t.bubcap")).unwrap(), fs::read(fixture("kernels-1/sync.bubcap")).unwrap());
+
+    let words = ["--report", "r.txt", "-o", "t.bubbles.parquet"];
+    let (_, stderr) = outcome(&mut place.record(&words, script));
+    assert_eq!(stderr.trim_end().lines().count(), 1, "only the summary: {stderr}");
+    assert!(fs::read_to_string(place.path("r.txt")).unwrap().contains("Idle time is reliable"));
+    let json = ["--report", "r.json", "--format", "json", "-o", "t.bubbles.parquet"];
+    outcome(&mut place.record(&json, script));
+    let report: Value = serde_json::from_slice(&fs::read(place.path("r.json")).unwrap()).unwrap();
+    assert_eq!(report["schema"], "bubblescope.report/1");
+    assert_eq!(place.files().len(), 4, "{:?}", place.files());
+}
+
+#[test]
+fn without_a_name_nothing_is_overwritten() {
+    let place = Place::new();
+    let script = "leave \"$1\" $$";
+    for _ in 0..3 {
+        assert_eq!(outcome(&mut place.record(&[], script)).0, 0);
+    }
+    let names = ["sh-2.bubbles.parquet", "sh-3.bubbles.parquet", "sh.bubbles.parquet"].map(str::to_owned);
+    assert_eq!(place.files(), BTreeSet::from(names));
+}
+
+#[test]
+fn several_processes_become_one_trace() {
+    let place = Place::new();
+    let script = "leave \"$1\" 900001; leave \"$2\" 900002; exit 9";
+    let (code, stderr) = outcome(&mut place.record(&["-o", "t.bubbles.parquet"], script));
+    assert_eq!(code, 9);
+    assert!(stderr.contains("recorded 2 processes"), "{stderr}");
+    let whole = open(&place.path("t.bubbles.parquet")).unwrap();
+    let parts = ["kernels-1/sync.bubcap", "kernels-4/graph.bubcap"].map(|name| open(&fixture(name)).unwrap());
+    assert_eq!(whole.ops.len(), parts.iter().map(|part| part.ops.len()).sum());
+    assert_eq!((whole.devices.len(), &whole.devices[0].uuid), (1, &parts[0].devices[0].uuid), "one GPU");
+
+    let (_, stderr) = outcome(&mut place.record(&["-o", "t.bubcap"], script));
+    assert!(stderr.contains("t-1.bubcap") && stderr.contains("t-2.bubcap"), "{stderr}");
+    let lengths: BTreeSet<usize> =
+        ["t-1.bubcap", "t-2.bubcap"].iter().map(|name| open(&place.path(name)).unwrap().ops.len()).collect();
+    assert_eq!(lengths, parts.iter().map(|part| part.ops.len()).collect());
+}
+
+#[test]
+fn a_killed_program_leaves_what_was_recorded() {
+    let place = Place::new();
+    let script = "head -c 100000 \"$1\" > \"$folder/$$-1.bubcap\"; kill -9 $$";
+    let (code, stderr) = outcome(&mut place.record(&["-o", "t.bubbles.parquet"], script));
+    assert_eq!(code, 137, "{stderr}");
+    let trace = open(&place.path("t.bubbles.parquet")).unwrap();
+    assert!(!trace.ops.is_empty() && trace.meta.losses.is_damaged());
+
+    // At once: before anything was recorded, beside a process that was.
+    let script = "head -c 10 \"$1\" > \"$folder/41-1.bubcap\"; leave \"$1\" 42; kill -9 $$";
+    let (code, stderr) = outcome(&mut place.record(&["-o", "t.bubbles.parquet"], script));
+    assert_eq!(code, 137, "{stderr}");
+    assert!(stderr.contains("process 41") && stderr.contains("recorded 1 process"), "{stderr}");
+    let script = "head -c 10 \"$1\" > \"$folder/41-1.bubcap\"";
+    let (code, stderr) = outcome(&mut place.record(&[], script));
+    assert_eq!(code, 0);
+    assert!(stderr.contains("process 41"), "{stderr}");
+}
+
+#[test]
+fn a_process_that_was_not_recorded_is_told_and_makes_idle_time_unreliable() {
+    let place = Place::new();
+    let fault = r#"{"pid":77,"command_line":["python","other.py"],"message":"nsys records it","before_recording":true}"#;
+    let script = format!("echo '{fault}' > \"$folder/77-1.fault.json\"; leave \"$1\" 5");
+    let options = ["-o", "t.bubbles.parquet", "--report", "r.json", "--format", "json"];
+    let (code, stderr) = outcome(&mut place.record(&options, &script));
+    assert_eq!(code, 0);
+    assert!(stderr.contains("process 77 (python other.py)") && stderr.contains("nsys records it"), "{stderr}");
+    let report: Value = serde_json::from_slice(&fs::read(place.path("r.json")).unwrap()).unwrap();
+    assert_eq!(report["quality"]["idle_reliable"], false);
+    assert!(report["quality"]["reasons"].to_string().contains("process 77 (python other.py)"));
+    // The trace file says the same.
+    let output = Command::new(env!("CARGO_BIN_EXE_bubble-report")).arg(place.path("t.bubbles.parquet")).output();
+    assert!(text(&output.unwrap().stdout).contains("process 77"));
+}
+
+#[test]
+fn recorded_processes_that_outlive_the_program_are_waited_for() {
+    let place = Place::new();
+    let begun = Instant::now();
+    let (code, stderr) =
+        outcome(&mut place.record(&[], "sleep 1 > /dev/null 2>&1 & leave \"$1\" $!; leave \"$2\" $$; exit 4"));
+    assert_eq!(code, 4);
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    assert!(stderr.contains("waiting a little") && stderr.contains("recorded 2 processes"), "{stderr}");
+}
+
+/// A recording that is going on.
+struct Going {
+    child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+    stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Going {
+    /// Starts it in a process group of its own, and waits until the program says `ready`.
+    fn start(place: &Place, script: &str) -> Self {
+        let mut child = place
+            .record(&["-o", "t.bubbles.parquet"], script)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut going = Self { child, stdout, stderr };
+        let mut line = String::new();
+        going.stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        going
+    }
+
+    /// Sends a signal to bubble-report alone.
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Reads what is said next.
+    fn hears(&mut self, words: &str) {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).unwrap();
+        assert!(line.contains(words), "{line}");
+    }
+
+    fn end(mut self) -> Output {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        self.stderr.read_to_end(&mut stderr).unwrap();
+        self.stdout.read_to_end(&mut stdout).unwrap();
+        Output { status: self.child.wait().unwrap(), stdout, stderr }
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_program_politely_and_the_recording_is_kept() {
+    let place = Place::new();
+    let script = "trap 'leave \"$1\" $$; echo bye; exit 42' INT; echo ready; while :; do sleep 0.05; done";
+    let mut going = Going::start(&place, script);
+    going.signal("INT");
+    going.hears("waiting for the program");
+    let output = going.end();
+    assert_eq!(output.status.code(), Some(42), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "bye\n");
+    assert!(text(&output.stderr).contains("recorded 1 process"));
+    assert!(!open(&place.path("t.bubbles.parquet")).unwrap().ops.is_empty());
+}
+
+#[test]
+fn a_program_that_does_not_listen_is_killed_in_the_end() {
+    let place = Place::new();
+    let script = "trap '' INT TERM; leave \"$1\" $$; echo ready; while :; do sleep 0.05; done";
+    let mut going = Going::start(&place, script);
+    going.signal("INT");
+    going.hears("waiting for the program");
+    going.signal("INT");
+    going.hears("ending");
+    going.signal("INT");
+    going.hears("killing");
+    let output = going.end();
+    assert_eq!(output.status.code(), Some(137), "{}", text(&output.stderr));
+    assert!(!open(&place.path("t.bubbles.parquet")).unwrap().ops.is_empty());
+}
+
+#[test]
+fn other_signals_are_handed_on() {
+    for (name, code) in [("TERM", 143), ("HUP", 129), ("USR1", 138)] {
+        let going = Going::start(&Place::new(), "echo ready; exec sleep 20");
+        going.signal(name);
+        let output = going.end();
+        assert_eq!((output.status.signal(), output.status.code()), (None, Some(code)), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn what_was_ignored_stays_ignored() {
+    let place = Place::new();
+    // As a shell starts commands in the background.
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"]);
+    let record = place.record(&[], "kill -INT $$; kill -HUP $$; kill -INT $PPID; sleep 0.1; exit 6");
+    command.arg(record.get_program()).args(record.get_args()).current_dir(place.folder.path());
+    command.env("BUBBLESCOPE_INJECT_LIBRARY", "/no/library/is/loaded.so");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(6), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("waiting for the program"), "{}", text(&output.stderr));
+}
