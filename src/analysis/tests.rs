@@ -2,7 +2,7 @@
 
 use super::scene::Scene;
 use super::*;
-use crate::trace::{GraphId, MemoryKind, OpKind, StreamKind, SyncKind, Trace};
+use crate::trace::{GraphId, MemoryKind, OpKind, StreamKind, SyncKind, Trace, Unrecorded};
 
 fn analysis(trace: &Trace) -> Analysis {
     let analysis = analyze(trace, &Options::default());
@@ -397,6 +397,28 @@ fn launches_without_any_device_record_are_not_captured_never_idle() {
     assert!(found.quality.gpu_not_captured);
     assert!(!found.quality.idle_reliable);
     assert_eq!(found.quality.launches_without_ops, 1);
+}
+
+#[test]
+fn a_process_that_was_not_recorded_makes_idle_time_unreliable_by_name() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 3_000));
+    let mut trace = scene.finish();
+    assert!(analysis(&trace).quality.idle_reliable);
+    let id = trace.devices[0].id;
+    for (process, words) in [
+        (Unrecorded { pid: Some(77), name: "other".into(), devices: vec![id], reason: None }, "process 77 (other) was on"),
+        (
+            Unrecorded { pid: Some(77), reason: Some("it is old".into()), ..Unrecorded::default() },
+            "process 77 used CUDA and was not recorded: it is old",
+        ),
+        (Unrecorded { devices: vec![id], ..Unrecorded::default() }, "cannot be seen from here was on device"),
+    ] {
+        trace.meta.unrecorded = vec![process];
+        let quality = analysis(&trace).quality;
+        assert!(!quality.idle_reliable);
+        assert!(quality.reasons[0].contains(words), "{:?}", quality.reasons);
+    }
 }
 
 #[test]

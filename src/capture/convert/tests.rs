@@ -501,6 +501,59 @@ fn processes_stand_side_by_side_and_share_devices_by_uuid() {
     }
 }
 
+/// A spool of a process that began `after` nanoseconds, when the clock had been set by `set`, with one kernel at once.
+fn begun(pid: u32, boot: &str, after: u64, set: i64) -> Vec<u8> {
+    let machine = Machine { boot: boot.into(), ..Machine::default() };
+    let started = (EPOCH + after).strict_add_signed(set);
+    let header = Header { start_realtime_ns: started as i64, machine, ..header(pid) };
+    let mut out = Writer::new(Vec::new(), &header).unwrap();
+    let anchor = Anchor {
+        realtime_ns: started as i64,
+        monotonic_ns: 77 + after as i64,
+        cupti_ns: started,
+        uncertainty_ns: 60,
+    };
+    out.anchor(&anchor).unwrap();
+    let start = started - EPOCH;
+    out.buffer(0, &joined(&[device(0, 0xaa), kernel(start, start + 50, 7, 0)])).unwrap();
+    out.end(&End::default()).unwrap();
+    out.into_inner()
+}
+
+#[test]
+fn processes_are_put_on_one_clock_though_it_was_set_between_them() {
+    const SECOND: u64 = 1_000_000_000;
+    for set in [0, 3_600_000_000_000, 40_000_000_000, -500_000_000] {
+        let spools = [begun(1, "boot", 0, 0), begun(2, "boot", SECOND, set), begun(3, "boot", 2 * SECOND, set)];
+        let spools: Vec<&[u8]> = spools.iter().map(Vec::as_slice).collect();
+        let trace = trace_from_bytes(&spools).unwrap();
+        let mut starts: Vec<i64> = trace.ops.start.iter().map(|start| start.0).collect();
+        starts.sort_unstable();
+        assert_eq!(starts, [0, SECOND as i64, 2 * SECOND as i64], "set by {set}");
+        let told = trace.meta.warnings.iter().filter(|warning| warning.contains("the clock was set by")).count();
+        assert_eq!(told, if set == 0 { 0 } else { 2 }, "{:?}", trace.meta.warnings);
+    }
+    // Nothing is known about the clocks of two machines but that both show the time.
+    for boots in [["one", "other"], ["", ""]] {
+        let spools = [begun(1, boots[0], 0, 0), begun(2, boots[1], SECOND, 40)];
+        let trace = trace_from_bytes(&[&spools[0], &spools[1]]).unwrap();
+        assert_eq!(trace.meta.warnings, [""; 0]);
+    }
+}
+
+#[test]
+fn of_several_processes_each_warning_names_its_own() {
+    let good = spool(&header(10), &[joined(&[kernel(0, 50, 7, 0)])]);
+    let bad = spool(&header(11), &[joined(&[kernel(100, 150, 7, 0)]), joined(&[kernel(200, 250, 7, 0)])]);
+    let cut = &bad[..bad.len() - 40];
+    let trace = trace_from_bytes(&[&good, cut]).unwrap();
+    assert!(!trace.meta.warnings.is_empty());
+    assert!(trace.meta.warnings.iter().all(|warning| warning.starts_with("process 11: ")), "{:?}", trace.meta.warnings);
+    let unharmed = trace_from_bytes(&[&good, &spool(&header(12), &[])]).unwrap();
+    assert_eq!(unharmed.meta.warnings, [""; 0], "a process that did nothing on the device does no harm");
+    assert_eq!(unharmed.ops.len(), 1);
+}
+
 #[test]
 fn processes_of_one_id_stay_apart() {
     let one = spool(&header(1), &[joined(&[call(0, 10, 211, 1), kernel(20, 30, 7, 1)])]);

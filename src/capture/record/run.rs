@@ -8,6 +8,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use cupti::inject::{self, CUDA_VARIABLE, REQUEST_VARIABLE, Request, Window};
+use cupti::loader::Driver;
 use signal_hook::consts::{SIGINT, SIGKILL, SIGTERM};
 
 use super::RecordError;
@@ -86,7 +87,12 @@ fn exit_code(status: ExitStatus) -> u8 {
 /// When the target does not start. An error afterwards is [`RecordError::Wait`] alone.
 pub fn run(plan: &Plan, notice: &mut dyn FnMut(Notice)) -> Result<Ran, RecordError> {
     refuse_company()?;
-    let request = Request { folder: plan.folder.clone(), config: plan.config.clone(), window: plan.window.clone() };
+    let request = Request {
+        folder: plan.folder.clone(),
+        config: plan.config.clone(),
+        window: plan.window.clone(),
+        driver_version: Driver::probe().map_or(0, |driver| driver.version()),
+    };
     let environment = inject::environment(&request, &plan.library).map_err(RecordError::Environment)?;
     // Before the start, so that none is lost.
     let signals = Signals::take().map_err(RecordError::Signals)?;
