@@ -407,7 +407,10 @@ fn a_process_that_was_not_recorded_makes_idle_time_unreliable_by_name() {
     assert!(analysis(&trace).quality.idle_reliable);
     let id = trace.devices[0].id;
     for (process, words) in [
-        (Unrecorded { pid: Some(77), name: "other".into(), devices: vec![id], reason: None }, "process 77 (other) was on"),
+        (
+            Unrecorded { pid: Some(77), name: "other".into(), devices: vec![id], reason: None },
+            "process 77 (other) was on",
+        ),
         (
             Unrecorded { pid: Some(77), reason: Some("it is old".into()), ..Unrecorded::default() },
             "process 77 used CUDA and was not recorded: it is old",

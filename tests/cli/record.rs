@@ -237,7 +237,7 @@ fn without_a_name_nothing_is_overwritten() {
 #[test]
 fn several_processes_become_one_trace() {
     let place = Place::new();
-    let script = "leave \"$1\" 900001; leave \"$2\" 900002; exit 9";
+    let script = "leave \"$1\" 5000001; leave \"$2\" 5000002; exit 9";
     let (code, stderr) = outcome(&mut place.record(&["-o", "t.bubbles.parquet"], script));
     assert_eq!(code, 9);
     assert!(stderr.contains("recorded 2 processes"), "{stderr}");
@@ -263,21 +263,22 @@ fn a_killed_program_leaves_what_was_recorded() {
     assert!(!trace.ops.is_empty() && trace.meta.losses.is_damaged());
 
     // At once: before anything was recorded, beside a process that was.
-    let script = "head -c 10 \"$1\" > \"$folder/41-1.bubcap\"; leave \"$1\" 42; kill -9 $$";
+    let script = "head -c 10 \"$1\" > \"$folder/5000041-1.bubcap\"; leave \"$1\" 5000042; kill -9 $$";
     let (code, stderr) = outcome(&mut place.record(&["-o", "t.bubbles.parquet"], script));
     assert_eq!(code, 137, "{stderr}");
-    assert!(stderr.contains("process 41") && stderr.contains("recorded 1 process"), "{stderr}");
-    let script = "head -c 10 \"$1\" > \"$folder/41-1.bubcap\"";
+    assert!(stderr.contains("process 5000041") && stderr.contains("recorded 1 process"), "{stderr}");
+    let script = "head -c 10 \"$1\" > \"$folder/5000041-1.bubcap\"";
     let (code, stderr) = outcome(&mut place.record(&[], script));
     assert_eq!(code, 0);
-    assert!(stderr.contains("process 41"), "{stderr}");
+    assert!(stderr.contains("process 5000041"), "{stderr}");
 }
 
 #[test]
 fn a_process_that_was_not_recorded_is_told_and_makes_idle_time_unreliable() {
     let place = Place::new();
-    let fault = r#"{"pid":77,"command_line":["python","other.py"],"message":"nsys records it","before_recording":true}"#;
-    let script = format!("echo '{fault}' > \"$folder/77-1.fault.json\"; leave \"$1\" 5");
+    let fault =
+        r#"{"pid":77,"command_line":["python","other.py"],"message":"nsys records it","before_recording":true}"#;
+    let script = format!("echo '{fault}' > \"$folder/77-1.fault.json\"; leave \"$1\" 5000005");
     let options = ["-o", "t.bubbles.parquet", "--report", "r.json", "--format", "json"];
     let (code, stderr) = outcome(&mut place.record(&options, &script));
     assert_eq!(code, 0);

@@ -82,11 +82,7 @@ fn prepare(args: &RecordArgs) -> anyhow::Result<(Plan, TempDir)> {
             cupti: args.cupti.clone(),
             ..cupti::Config::default()
         },
-        window: RecordingWindow {
-            delay: args.delay,
-            duration: args.duration,
-            range: args.capture_range.clone(),
-        },
+        window: RecordingWindow { delay: args.delay, duration: args.duration, range: args.capture_range.clone() },
     };
     Ok((plan, folder))
 }

@@ -507,12 +507,8 @@ fn begun(pid: u32, boot: &str, after: u64, set: i64) -> Vec<u8> {
     let started = (EPOCH + after).strict_add_signed(set);
     let header = Header { start_realtime_ns: started as i64, machine, ..header(pid) };
     let mut out = Writer::new(Vec::new(), &header).unwrap();
-    let anchor = Anchor {
-        realtime_ns: started as i64,
-        monotonic_ns: 77 + after as i64,
-        cupti_ns: started,
-        uncertainty_ns: 60,
-    };
+    let anchor =
+        Anchor { realtime_ns: started as i64, monotonic_ns: 77 + after as i64, cupti_ns: started, uncertainty_ns: 60 };
     out.anchor(&anchor).unwrap();
     let start = started - EPOCH;
     out.buffer(0, &joined(&[device(0, 0xaa), kernel(start, start + 50, 7, 0)])).unwrap();

@@ -98,12 +98,7 @@ fn name_of(fault: &Fault) -> String {
 }
 
 fn without_a_recording(fault: &Fault) -> Unrecorded {
-    Unrecorded {
-        pid: Some(fault.pid),
-        name: name_of(fault),
-        devices: Vec::new(),
-        reason: Some(fault.message.clone()),
-    }
+    Unrecorded { pid: Some(fault.pid), name: name_of(fault), devices: Vec::new(), reason: Some(fault.message.clone()) }
 }
 
 /// Reads a spool up to its first records.
@@ -123,12 +118,8 @@ mod tests {
 
     /// Leaves a spool as a process `pid` does that started at `started`.
     fn leave(folder: &Path, pid: u32, started: i64) -> PathBuf {
-        let header = Header {
-            pid,
-            start_realtime_ns: started,
-            command_line: vec![format!("p{pid}")],
-            ..Header::default()
-        };
+        let header =
+            Header { pid, start_realtime_ns: started, command_line: vec![format!("p{pid}")], ..Header::default() };
         let mut spool = Writer::new(Vec::new(), &header).unwrap();
         spool.end(&End::default()).unwrap();
         let path = folder.join(format!("{pid}-{started}.bubcap"));

@@ -55,7 +55,6 @@ impl Signals {
         })?;
         Ok(Self { events, usual })
     }
-
 }
 
 impl Drop for Signals {
