@@ -10,13 +10,13 @@ use super::captures::Captures;
 use super::cause::{Cause, SegmentKind};
 use super::host::{HostTimeline, RangeStacks};
 use super::options::Constants;
-use super::parallel::{both, map_parts};
-use super::partition::{Gap, Sweep, sweep};
+use super::parallel::{both, in_order};
+use super::partition::{Gap, Sweep};
 use super::peers::PeerWaits;
 use super::result::{Bubble, DeviceAnalysis, Segment};
 use super::roots::Judge;
 use super::segments::{Explainer, Readiness, host_functions};
-use super::stats;
+use super::stats::{Histogram, Tally};
 use super::waits::Waits;
 
 /// What is known of the host, once for all devices.
@@ -34,25 +34,25 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(trace: &Trace) -> Self {
-        let waits = Waits::new(trace);
-        let classes = CallClasses::new(trace, &waits);
-        let captures = Captures::new(trace);
-        let (timeline, (drainers, ranges, gaps)) = both(
-            || HostTimeline::new(trace, &classes, &captures),
-            || (Drainers::new(trace, &classes), RangeStacks::new(trace), HostGaps::new(trace, &waits)),
+    /// Looks at the host, and does `meanwhile` with what the calls are.
+    pub(super) fn new<R: Send>(trace: &Trace, meanwhile: impl FnOnce(&CallClasses) -> R + Send) -> (Self, R) {
+        let ((waits, classes), (captures, ranges, host_functions, usual_launch)) = both(
+            || {
+                let waits = Waits::new(trace);
+                let classes = CallClasses::new(trace, &waits);
+                (waits, classes)
+            },
+            || (Captures::new(trace), RangeStacks::new(trace), host_functions(trace), usual_launch(trace)),
         );
-        Self {
-            drainers,
-            timeline,
-            ranges,
-            gaps,
-            host_functions: host_functions(trace),
-            usual_launch: usual_launch(trace),
-            waits,
-            classes,
-            captures,
-        }
+        let (found, (timeline, gaps, drainers)) = both(
+            || meanwhile(&classes),
+            || {
+                let timeline = HostTimeline::new(trace, &classes, &captures);
+                (timeline, HostGaps::new(trace, &classes), Drainers::new(trace, &classes))
+            },
+        );
+        let host = Self { waits, classes, drainers, captures, timeline, ranges, gaps, host_functions, usual_launch };
+        (host, found)
     }
 }
 
@@ -62,46 +62,46 @@ fn usual_launch(trace: &Trace) -> Ns {
         matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch)
             && !trace.call_ops(*call).is_empty()
     });
-    let mut lengths: Vec<Ns> = launches.map(|call| trace.calls.interval(call).len()).collect();
-    stats::low_median(&mut lengths).unwrap_or_default()
+    let mut lengths: Tally = launches.map(|call| trace.calls.interval(call).len()).collect();
+    Ns(lengths.low_median().unwrap_or_default())
 }
 
-/// Analyses one device; `None` when it has no op in the window.
+/// Explains the bubbles that the pass over one device found.
 pub(super) fn device(
     trace: &Trace,
     device: DeviceIdx,
-    window: Interval,
+    sweep: Sweep,
     constants: &Constants,
-    collective: &[bool],
     host: &Host,
-) -> Option<DeviceAnalysis> {
-    let Sweep { span, partition, exposed_comm, ops, gaps, streams } =
-        sweep(trace, device, window, collective, &host.classes)?;
+) -> DeviceAnalysis {
+    let Sweep { span, partition, exposed_comm, ops, gaps, streams } = sweep;
     let latency = usual_latency(trace, &gaps, constants);
-    let explainer = Explainer {
-        trace,
-        waits: &host.waits,
-        host: &host.timeline,
-        ranges: &host.ranges,
-        constants,
-        latency,
-        host_functions: &host.host_functions,
-    };
     let factor = Ns(host.usual_launch.0.saturating_mul(constants.long_launch_factor));
-    let judge = Judge {
-        explainer: &explainer,
-        classes: &host.classes,
-        drainers: &host.drainers,
-        host_gaps: &host.gaps,
-        long_launch: factor.max(constants.long_launch),
-        first_launches: OnceLock::new(),
+    let long_launch = factor.max(constants.long_launch);
+    let first_launches = OnceLock::new();
+    let work = |gaps| {
+        let explainer = Explainer {
+            trace,
+            waits: &host.waits,
+            host: host.timeline.reader(trace),
+            ranges: host.ranges.reader(trace),
+            constants,
+            latency,
+            host_functions: &host.host_functions,
+        };
+        let judge = Judge {
+            explainer: &explainer,
+            classes: &host.classes,
+            drainers: host.drainers.reader(),
+            host_gaps: host.gaps.reader(),
+            long_launch,
+            first_launches: &first_launches,
+        };
+        explain(device, &judge, gaps)
     };
-    let parts = map_parts(&gaps, SMALLEST_PART, |gaps| explain(device, &judge, gaps));
-    let (mut bubbles, segments, turns) = joined(parts);
-    follow_refills(&gaps, &turns, &mut bubbles);
-    drop((gaps, turns));
-    let mut lengths: Vec<Ns> = bubbles.iter().map(|bubble| bubble.interval.len()).collect();
-    Some(DeviceAnalysis {
+    let mut found = Found::new(gaps.len());
+    in_order(gaps.chunks(PART), work, |part| found.take(part));
+    DeviceAnalysis {
         device,
         span,
         partition,
@@ -109,43 +109,49 @@ pub(super) fn device(
         peer_waits: PeerWaits::default(),
         usual_latency: latency,
         ops,
-        idle_by_root: sums(Cause::ALL, bubbles.iter().map(|bubble| (bubble.root.cause, bubble.interval.len()))),
-        idle_by_segment: sums(SegmentKind::ALL, segments.iter().map(|segment| (segment.kind, segment.interval.len()))),
-        histogram: stats::histogram(lengths.iter().copied()),
-        bubble_lengths: stats::percentiles(&mut lengths),
-        bubbles,
-        segments,
+        idle_by_root: found.by_root.filled(),
+        idle_by_segment: found.by_segment.filled(),
+        histogram: found.histogram.filled(),
+        bubble_lengths: found.lengths.percentiles(),
+        bubbles: found.bubbles,
+        segments: found.segments,
         streams,
-    })
+    }
 }
 
 /// The low median time from a launch's start to its op's start over ops that found the device empty, within bounds.
 fn usual_latency(trace: &Trace, gaps: &[Gap], constants: &Constants) -> Ns {
-    let mut samples: Vec<Ns> =
-        empty_device_latencies(trace, gaps.iter().map(|gap| (gap.interval, gap.after))).collect();
+    let empty = gaps.iter().map(|gap| (gap.interval, trace.ops.launch(gap.after)));
+    let mut samples: Tally = empty_device_latencies(trace, empty).collect();
     if samples.len() < constants.latency_samples {
         return constants.latency_default;
     }
-    let median = stats::low_median(&mut samples).unwrap_or(constants.latency_default);
+    let median = samples.low_median().map_or(constants.latency_default, Ns);
     median.min(constants.latency_max).max(constants.latency_min)
 }
 
 /// Times from a launch's start to its op's start, of ops that end a bubble and were launched inside it.
 pub(super) fn empty_device_latencies<'a>(
     trace: &'a Trace,
-    bubbles: impl Iterator<Item = (Interval, crate::trace::OpIdx)> + 'a,
+    bubbles: impl Iterator<Item = (Interval, Option<CallIdx>)> + 'a,
 ) -> impl Iterator<Item = Ns> + 'a {
-    bubbles.filter_map(|(bubble, after)| {
-        let launch = trace.calls.start[trace.ops.launch(after)?.index()];
+    bubbles.filter_map(|(bubble, launch)| {
+        let launch = trace.calls.start[launch?.index()];
         bubble.contains(launch).then(|| bubble.end - launch)
     })
 }
 
-/// Fewer bubbles than this are not worth a thread.
-const SMALLEST_PART: usize = 1 << 14;
+/// So many bubbles are explained at a time: few enough for what is found to stay in a core's cache until it is taken.
+const PART: usize = 1 << 11;
 
-/// Consecutive bubbles, their segments, and what each does to the refill.
-type Explained = (Vec<Bubble>, Vec<Segment>, Vec<Turn>);
+/// Consecutive bubbles explained.
+struct Part<'g> {
+    gaps: &'g [Gap],
+    /// Without refills; their segments are counted from the part's first.
+    bubbles: Vec<Bubble>,
+    segments: Vec<Segment>,
+    turns: Vec<Turn>,
+}
 
 /// What a bubble says about the refill of the draining call before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +167,7 @@ enum Turn {
 }
 
 /// Explains bubbles, but for whose refill they are.
-fn explain(device: DeviceIdx, judge: &Judge<'_>, gaps: &[Gap]) -> Explained {
+fn explain<'g>(device: DeviceIdx, judge: &Judge<'_>, gaps: &'g [Gap]) -> Part<'g> {
     let explainer = judge.explainer;
     let mut bubbles = Vec::with_capacity(gaps.len());
     let mut segments: Vec<Segment> = Vec::with_capacity(gaps.len() * 2);
@@ -194,44 +200,79 @@ fn explain(device: DeviceIdx, judge: &Judge<'_>, gaps: &[Gap]) -> Explained {
             segment_count: (segments.len() - first) as u32,
         });
     }
-    (bubbles, segments, turns)
+    Part { gaps, bubbles, segments, turns }
 }
 
-/// The parts one after the other.
-fn joined(parts: Vec<Explained>) -> Explained {
-    let mut parts = parts.into_iter();
-    let (mut bubbles, mut segments, mut turns) = parts.next().unwrap_or_default();
-    for (more_bubbles, more_segments, more_turns) in parts {
-        let moved = segments.len() as u32;
-        let at_new_place = |bubble: Bubble| Bubble { first_segment: bubble.first_segment + moved, ..bubble };
-        bubbles.extend(more_bubbles.into_iter().map(at_new_place));
-        segments.extend(more_segments);
-        turns.extend(more_turns);
-    }
-    (bubbles, segments, turns)
+/// What is found of a device's bubbles, as they come in order of time.
+struct Found {
+    bubbles: Vec<Bubble>,
+    segments: Vec<Segment>,
+    by_root: Sums<Cause>,
+    by_segment: Sums<SegmentKind>,
+    lengths: Tally,
+    histogram: Histogram,
+    /// The call whose refill goes on.
+    drain: Option<CallIdx>,
 }
 
-/// Finds out whose refill each bubble is.
-fn follow_refills(gaps: &[Gap], turns: &[Turn], bubbles: &mut [Bubble]) {
-    let mut drain: Option<CallIdx> = None;
-    for ((gap, turn), bubble) in gaps.iter().zip(turns).zip(bubbles) {
-        if gap.fed {
-            drain = None;
-        }
-        match turn {
-            Turn::Drains => drain = bubble.drained_by.map(|drained_by| drained_by.call),
-            Turn::Late => bubble.refill_of = drain,
-            Turn::Ends => drain = None,
-            Turn::Silent => {}
+impl Found {
+    fn new(bubbles: usize) -> Self {
+        Self {
+            bubbles: Vec::with_capacity(bubbles),
+            segments: Vec::with_capacity(bubbles * 2),
+            by_root: Sums::new(Cause::ALL),
+            by_segment: Sums::new(SegmentKind::ALL),
+            lengths: Tally::default(),
+            histogram: Histogram::new(),
+            drain: None,
         }
     }
+
+    /// Adds the next bubbles and finds out whose refill each is.
+    fn take(&mut self, part: Part<'_>) {
+        let moved = self.segments.len() as u32;
+        for ((gap, turn), bubble) in part.gaps.iter().zip(part.turns).zip(part.bubbles) {
+            if gap.fed {
+                self.drain = None;
+            }
+            let mut refill_of = None;
+            match turn {
+                Turn::Drains => self.drain = bubble.drained_by.map(|drained_by| drained_by.call),
+                Turn::Late => refill_of = self.drain,
+                Turn::Ends => self.drain = None,
+                Turn::Silent => {}
+            }
+            let length = bubble.interval.len();
+            self.by_root.add(bubble.root.cause, length);
+            self.lengths.add(length.0);
+            self.histogram.add(length);
+            self.bubbles.push(Bubble { refill_of, first_segment: bubble.first_segment + moved, ..bubble });
+        }
+        for segment in &part.segments {
+            self.by_segment.add(segment.kind, segment.interval.len());
+        }
+        self.segments.extend(part.segments);
+    }
 }
 
-/// Sums by word, leaving out what does not occur. `#[repr(u8)]` gives each word its place.
-fn sums<K: Copy + Ord + Into<usize>>(all: &[K], lengths: impl Iterator<Item = (K, Ns)>) -> BTreeMap<K, Ns> {
-    let mut totals = vec![Ns::ZERO; all.len()];
-    for (key, length) in lengths {
-        totals[key.into()] += length;
+/// Sums by word. `#[repr(u8)]` gives each word its place.
+struct Sums<K: 'static> {
+    all: &'static [K],
+    totals: Vec<Ns>,
+}
+
+impl<K: Copy + Ord + Into<usize>> Sums<K> {
+    fn new(all: &'static [K]) -> Self {
+        Self { all, totals: vec![Ns::ZERO; all.len()] }
     }
-    all.iter().copied().zip(totals).filter(|&(_, total)| total != Ns::ZERO).collect()
+
+    #[inline]
+    fn add(&mut self, word: K, length: Ns) {
+        self.totals[word.into()] += length;
+    }
+
+    /// Without what does not occur.
+    fn filled(self) -> BTreeMap<K, Ns> {
+        self.all.iter().copied().zip(self.totals).filter(|&(_, total)| total != Ns::ZERO).collect()
+    }
 }

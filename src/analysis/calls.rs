@@ -3,18 +3,29 @@
 use crate::trace::{ApiKind, CallIdx, Interval, Ns, ProcessIdx, ThreadIdx, Trace};
 
 use super::cause::Cause;
+use super::intervals::LaneMerge;
+use super::near::Places;
+use super::stats::Tally;
 use super::waits::{WaitCause, Waits};
 
 /// For every call whether it blocks or allocates, and as what.
-pub(super) struct CallClasses(Vec<Option<Cause>>);
+pub(super) struct CallClasses(Vec<Class>);
+
+#[derive(Clone, Copy)]
+struct Class {
+    drain: Option<Cause>,
+    blocks: bool,
+}
 
 impl CallClasses {
     pub(super) fn new(trace: &Trace, waits: &Waits) -> Self {
         let allocates = |kind: &ApiKind| matches!(kind, ApiKind::Alloc | ApiKind::Free).then_some(Cause::Allocation);
-        let mut classes: Vec<Option<Cause>> = trace.calls.kind.iter().map(allocates).collect();
+        let unblocked = |kind| Class { drain: allocates(kind), blocks: false };
+        let mut classes: Vec<Class> = trace.calls.kind.iter().map(unblocked).collect();
         for wait in waits.calls() {
             let class = &mut classes[wait.call.index()];
-            *class = class.or(Some(match wait.cause {
+            class.blocks = true;
+            class.drain = class.drain.or(Some(match wait.cause {
                 WaitCause::BlockingCopy | WaitCause::PageableCopy | WaitCause::Memset => Cause::BlockingCopy,
                 WaitCause::Free => Cause::Allocation,
                 WaitCause::Sync
@@ -30,7 +41,13 @@ impl CallClasses {
     /// [`Cause::Sync`], [`Cause::BlockingCopy`] or [`Cause::Allocation`] when the call can drain a device.
     #[inline]
     pub(super) fn drain(&self, call: CallIdx) -> Option<Cause> {
-        self.0[call.index()]
+        self.0[call.index()].drain
+    }
+
+    /// Whether the call is among the [`Waits`].
+    #[inline]
+    pub(super) fn blocks(&self, call: CallIdx) -> bool {
+        self.0[call.index()].blocks
     }
 }
 
@@ -69,10 +86,28 @@ impl Drainers {
         Self { threads, by_process }
     }
 
+    /// Every call that can drain a device, in the order of the call table.
+    pub(super) fn all(&self) -> impl Iterator<Item = CallIdx> + '_ {
+        self.threads.iter().flat_map(|drainers| drainers.calls.iter().copied())
+    }
+
+    /// For moments that come in order of time on each thread.
+    pub(super) fn reader(&self) -> DrainerReader<'_> {
+        DrainerReader { drainers: self, places: Places::new(self.threads.len()) }
+    }
+}
+
+/// Reads [`Drainers`].
+pub(super) struct DrainerReader<'a> {
+    drainers: &'a Drainers,
+    places: Places,
+}
+
+impl DrainerReader<'_> {
     /// The outermost call of a thread that was open at `moment`, both ends included.
     pub(super) fn open(&self, trace: &Trace, thread: ThreadIdx, moment: Ns) -> Option<CallIdx> {
-        let drainers = &self.threads[thread.index()];
-        let at = drainers.reach.partition_point(|&reach| reach < moment);
+        let drainers = &self.drainers.threads[thread.index()];
+        let at = self.places.partition_point(thread.index(), &drainers.reach, |&reach| reach < moment);
         drainers.calls.get(at).copied().filter(|call| trace.calls.start[call.index()] <= moment)
     }
 
@@ -85,16 +120,11 @@ impl Drainers {
         not: ThreadIdx,
         within: Interval,
     ) -> Option<CallIdx> {
-        let threads = self.by_process[process.index()].iter().copied().filter(|&thread| thread != not);
+        let threads = self.drainers.by_process[process.index()].iter().copied().filter(|&thread| thread != not);
         threads
             .filter_map(|thread| self.open(trace, thread, within.start))
             .filter(|call| trace.calls.end[call.index()] <= within.end)
             .max_by_key(|call| (trace.calls.end[call.index()], std::cmp::Reverse(*call)))
-    }
-
-    /// Every call that can drain a device, in the order of the call table.
-    pub(super) fn all(&self) -> impl Iterator<Item = CallIdx> + '_ {
-        self.threads.iter().flat_map(|drainers| drainers.calls.iter().copied())
     }
 }
 
@@ -103,7 +133,6 @@ pub(super) struct HostGaps {
     processes: Vec<ProcessGaps>,
 }
 
-#[derive(Default)]
 struct ProcessGaps {
     /// The ends of those calls, sorted.
     ends: Vec<Ns>,
@@ -112,40 +141,50 @@ struct ProcessGaps {
 }
 
 impl HostGaps {
-    pub(super) fn new(trace: &Trace, waits: &Waits) -> Self {
-        let mut processes: Vec<ProcessGaps> = Vec::new();
-        processes.resize_with(trace.processes.len(), ProcessGaps::default);
-        let mut calls: Vec<Vec<Interval>> = vec![Vec::new(); trace.processes.len()];
-        let mut blocking = waits.calls().iter().map(|wait| wait.call).peekable();
-        for call in trace.calls.indices() {
-            let blocks = blocking.next_if_eq(&call).is_some();
-            if blocks || !trace.call_ops(call).is_empty() {
-                let process = trace.call_process(call).index();
-                processes[process].ends.push(trace.calls.end[call.index()]);
-                calls[process].push(trace.calls.interval(call));
-            }
-        }
-        for (process, mut calls) in processes.iter_mut().zip(calls) {
-            // Stable sorts: the lanes are sorted runs already.
-            process.ends.sort();
-            calls.sort();
+    pub(super) fn new(trace: &Trace, classes: &CallClasses) -> Self {
+        let matters = |call: &CallIdx| classes.blocks(*call) || !trace.call_ops(*call).is_empty();
+        let of_process = |process: usize| {
+            let threads = trace.threads.iter().filter(move |thread| thread.process.index() == process);
+            let lanes = threads.map(|thread| thread.calls.clone());
+            let calls = lanes.clone().flatten().map(CallIdx).filter(matters);
+            let mut ends: Vec<Ns> = calls.map(|call| trace.calls.end[call.index()]).collect();
+            // A stable sort: the lanes are sorted runs already.
+            ends.sort();
+            let mut found = ProcessGaps { ends, median: None };
             let mut ended = 0;
-            let mut gaps: Vec<Ns> = Vec::with_capacity(calls.len());
-            for call in calls {
-                while process.ends.get(ended).is_some_and(|&end| end <= call.start) {
+            let mut gaps = Tally::default();
+            for call in LaneMerge::new(&trace.calls.start, lanes).map(CallIdx).filter(matters) {
+                let call = trace.calls.interval(call);
+                while found.ends.get(ended).is_some_and(|&end| end <= call.start) {
                     ended += 1;
                 }
-                gaps.extend(process.gap(ended, call));
+                if let Some(gap) = found.gap(ended, call) {
+                    gaps.add(gap.0);
+                }
             }
-            process.median = super::stats::low_median(&mut gaps);
-        }
-        Self { processes }
+            found.median = gaps.low_median().map(Ns);
+            found
+        };
+        Self { processes: (0..trace.processes.len()).map(of_process).collect() }
     }
 
+    /// For calls that come in order of time.
+    pub(super) fn reader(&self) -> HostGapReader<'_> {
+        HostGapReader { processes: &self.processes, places: Places::new(self.processes.len()) }
+    }
+}
+
+/// Reads [`HostGaps`].
+pub(super) struct HostGapReader<'a> {
+    processes: &'a [ProcessGaps],
+    places: Places,
+}
+
+impl HostGapReader<'_> {
     /// How long before `call`, which is such a call, another one had ended.
     pub(super) fn before(&self, process: ProcessIdx, call: Interval) -> Option<Ns> {
-        let process = &self.processes[process.index()];
-        process.gap(process.ends.partition_point(|&end| end <= call.start), call)
+        let gaps = &self.processes[process.index()];
+        gaps.gap(self.places.partition_point(process.index(), &gaps.ends, |&end| end <= call.start), call)
     }
 
     /// The median of such times.

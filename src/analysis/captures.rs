@@ -7,7 +7,10 @@ use crate::trace::{CallIdx, ThreadIdx, Trace, base_name};
 /// Those are the calls of a thread between one that begins a capture and the one that ends it, without those of which
 /// device work was recorded: they went to a stream that was not captured. A capture whose end is not in the trace, or
 /// lies on another thread, is not known.
-pub(super) struct Captures(Vec<bool>);
+pub(super) struct Captures {
+    /// Empty when no capture is known.
+    captured: Vec<bool>,
+}
 
 /// What a call does to the captures of its thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,10 +29,10 @@ struct Outermost {
 impl Captures {
     pub(super) fn new(trace: &Trace) -> Self {
         let edges: Vec<Option<Edge>> = trace.names.iter().map(|(_, name)| edge(name)).collect();
-        let mut captured = vec![false; trace.calls.len()];
         if !edges.contains(&Some(Edge::End)) {
-            return Self(captured);
+            return Self { captured: Vec::new() };
         }
+        let mut captured = vec![false; trace.calls.len()];
         for thread in 0..trace.threads.len() {
             let calls = outermost(trace, ThreadIdx::from_index(thread));
             let mut begun: Vec<usize> = Vec::new();
@@ -55,13 +58,13 @@ impl Captures {
                 }
             }
         }
-        Self(captured)
+        Self { captured }
     }
 
     /// Whether the call was captured.
     #[inline]
     pub(super) fn contains(&self, call: CallIdx) -> bool {
-        self.0[call.index()]
+        self.captured.get(call.index()).copied().unwrap_or(false)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Everything that can be said about a recording: the analysis, what its waits cost, the findings, and what changes
 //! would gain.
 
-use super::bubbles::Host;
 use super::findings::{self, Findings};
 use super::options::Options;
 use super::replay::{self, Change, Outcome, Replay};
@@ -50,8 +49,7 @@ pub struct WhatIf {
 /// Analyses the part of `trace` that `options` ask for, and replays it: at most [`Options::max_changes`] changes, those
 /// of [`Options::what_if`] and all together not counted.
 pub fn full(trace: &Trace, options: &Options) -> FullAnalysis {
-    let host = Host::new(trace);
-    let mut analysis = super::analyze_with(trace, options, &host);
+    let (mut analysis, host) = super::analyze_with_host(trace, options);
     if analysis.devices.is_empty() {
         let reason = match analysis.quality.gpu_not_captured {
             true => "GPU activity was not captured",

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::trace::{ApiKind, CallIdx, Interval, Ns, Overhead, OverheadKind, ProcessIdx, ThreadIdx, Trace};
+use crate::trace::{ApiKind, CallIdx, Interval, Ns, Overhead, OverheadKind, ProcessIdx, RangeIdx, ThreadIdx, Trace};
 
 use super::calls::CallClasses;
 use super::captures::Captures;
 use super::cause::{Cause, SegmentKind};
+use super::near::Places;
 
 /// No call stands behind a slice.
 const NO_CALL: u32 = u32::MAX;
@@ -17,6 +18,9 @@ const NO_CALL: u32 = u32::MAX;
 /// At each instant that is the first open of profiler, module load, graph build, allocation, blocking call, launch
 /// call, other call, and host code when none is; of several of one kind the outermost. A call that was captured, and
 /// neither waits nor allocates, builds a graph.
+///
+/// A slice lasts until the next one begins or, if a call stands behind it, until that has returned. What is then left
+/// before the next slice is host code.
 pub(super) struct HostTimeline {
     starts: Vec<Ns>,
     kinds: Vec<SegmentKind>,
@@ -69,11 +73,11 @@ fn rank(trace: &Trace, classes: &CallClasses, captures: &Captures, call: CallIdx
 
 impl HostTimeline {
     pub(super) fn new(trace: &Trace, classes: &CallClasses, captures: &Captures) -> Self {
-        let calls = trace.calls.len();
+        let slices = trace.calls.len() + trace.threads.len();
         let mut timeline = Self {
-            starts: Vec::with_capacity(2 * calls + trace.threads.len()),
-            kinds: Vec::with_capacity(2 * calls + trace.threads.len()),
-            calls: Vec::with_capacity(2 * calls + trace.threads.len()),
+            starts: Vec::with_capacity(slices),
+            kinds: Vec::with_capacity(slices),
+            calls: Vec::with_capacity(slices),
             offsets: vec![0],
         };
         let overheads = Overheads::new(trace);
@@ -86,22 +90,9 @@ impl HostTimeline {
         timeline
     }
 
-    /// The slices of `thread` inside `within`; they tile it.
-    pub(super) fn slices(&self, thread: ThreadIdx, within: Interval) -> impl Iterator<Item = Slice> + '_ {
-        let lane = self.offsets[thread.index()]..self.offsets[thread.index() + 1];
-        let starts = &self.starts[lane.clone()];
-        // The first slice of a lane starts before any moment.
-        let first = starts.partition_point(|&start| start <= within.start).saturating_sub(1);
-        let last = starts.len();
-        (first..last).take_while(move |&at| starts[at] < within.end && !within.is_empty()).map(move |at| {
-            let end = starts.get(at + 1).copied().unwrap_or(Ns::MAX);
-            let call = self.calls[lane.start + at];
-            Slice {
-                interval: Interval::new(starts[at], end).intersect(within),
-                kind: self.kinds[lane.start + at],
-                call: (call != NO_CALL).then_some(CallIdx(call)),
-            }
-        })
+    /// For moments that come in order of time on each thread.
+    pub(super) fn reader<'a>(&'a self, trace: &'a Trace) -> TimelineReader<'a> {
+        TimelineReader { timeline: self, ends: &trace.calls.end, places: Places::new(trace.threads.len()) }
     }
 
     fn thread(&mut self, trace: &Trace, thread: ThreadIdx, overheads: &[(Interval, u8)], rank: impl Fn(CallIdx) -> u8) {
@@ -145,6 +136,10 @@ impl HostTimeline {
     fn push(&mut self, from: usize, start: Ns, top: Option<Open>) {
         let kind = top.map_or(SegmentKind::HostCode, |top| RANKS[usize::from(top.rank)]);
         let call = top.map_or(NO_CALL, |top| top.order);
+        if top.is_none() && self.starts.len() > from && self.calls.last() != Some(&NO_CALL) {
+            // The call of the last slice returns now, and that says it.
+            return;
+        }
         if self.starts.len() > from && self.starts.last() == Some(&start) {
             self.starts.pop();
             self.kinds.pop();
@@ -156,6 +151,50 @@ impl HostTimeline {
         self.starts.push(start);
         self.kinds.push(kind);
         self.calls.push(call);
+    }
+}
+
+/// Reads a [`HostTimeline`].
+pub(super) struct TimelineReader<'a> {
+    timeline: &'a HostTimeline,
+    /// When each call returned.
+    ends: &'a [Ns],
+    places: Places,
+}
+
+impl TimelineReader<'_> {
+    /// Visits the slices of `thread` inside `within`, which tile it, in order.
+    #[inline]
+    pub(super) fn visit(&self, thread: ThreadIdx, within: Interval, mut visit: impl FnMut(Slice)) {
+        if within.is_empty() {
+            return;
+        }
+        let offsets = &self.timeline.offsets;
+        let lane = offsets[thread.index()]..offsets[thread.index() + 1];
+        let (starts, kinds, calls) =
+            (&self.timeline.starts[lane.clone()], &self.timeline.kinds[lane.clone()], &self.timeline.calls[lane]);
+        let mut piece = |start, end, kind, call| {
+            let interval = Interval::new(start, end).intersect(within);
+            if !interval.is_empty() {
+                visit(Slice { interval, kind, call });
+            }
+        };
+        // The first slice of a lane starts before any moment.
+        let first = self.places.partition_point(thread.index(), starts, |&start| start <= within.start);
+        for at in first.saturating_sub(1)..starts.len() {
+            let start = starts[at];
+            if start >= within.end {
+                break;
+            }
+            let next = starts.get(at + 1).copied().unwrap_or(Ns::MAX);
+            if calls[at] == NO_CALL {
+                piece(start, next, kinds[at], None);
+            } else {
+                let end = self.ends[calls[at] as usize].min(next);
+                piece(start, end, kinds[at], Some(CallIdx(calls[at])));
+                piece(end, next, SegmentKind::HostCode, None);
+            }
+        }
     }
 }
 
@@ -228,17 +267,40 @@ impl RangeStacks {
     }
 
     /// Of the ranges of `thread` that are open at `moment` the one that began last.
-    pub(super) fn innermost(&self, trace: &Trace, thread: ThreadIdx, moment: Ns) -> Option<crate::trace::RangeIdx> {
-        let lane = trace.threads[thread.index()].ranges.clone();
-        let ranges = &trace.ranges[lane.start as usize..lane.end as usize];
-        let begun = ranges.partition_point(|range| range.interval.start <= moment);
-        let mut at = lane.start + begun.checked_sub(1)? as u32;
+    pub(super) fn innermost(&self, trace: &Trace, thread: ThreadIdx, moment: Ns) -> Option<RangeIdx> {
+        let begun = trace.thread_ranges(thread).partition_point(|range| range.interval.start <= moment);
+        self.innermost_of(trace, thread, begun, moment)
+    }
+
+    /// For moments that come in order of time on each thread.
+    pub(super) fn reader(&self, trace: &Trace) -> RangeReader<'_> {
+        RangeReader { stacks: self, places: Places::new(trace.threads.len()) }
+    }
+
+    /// The same, of the first `begun` ranges of the thread.
+    fn innermost_of(&self, trace: &Trace, thread: ThreadIdx, begun: usize, moment: Ns) -> Option<RangeIdx> {
+        let mut at = trace.threads[thread.index()].ranges.start + begun.checked_sub(1)? as u32;
         while at != u32::MAX {
             if trace.ranges[at as usize].interval.contains(moment) {
-                return Some(crate::trace::RangeIdx(at));
+                return Some(RangeIdx(at));
             }
             at = self.parents[at as usize];
         }
         None
+    }
+}
+
+/// Reads [`RangeStacks`].
+pub(super) struct RangeReader<'a> {
+    stacks: &'a RangeStacks,
+    places: Places,
+}
+
+impl RangeReader<'_> {
+    /// Of the ranges of `thread` that are open at `moment` the one that began last.
+    pub(super) fn innermost(&self, trace: &Trace, thread: ThreadIdx, moment: Ns) -> Option<RangeIdx> {
+        let ranges = trace.thread_ranges(thread);
+        let begun = self.places.partition_point(thread.index(), ranges, |range| range.interval.start <= moment);
+        self.stacks.innermost_of(trace, thread, begun, moment)
     }
 }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use crate::trace::{CallIdx, Interval, Ns, ProcessIdx, RangeKind, ThreadIdx, Trace};
 
 use super::bubbles::Host;
+use super::intervals::LaneMerge;
 use super::result::{DeviceAnalysis, IterationSource, Iterations};
 use super::stats;
 use super::sync_cost::{idle_within, site_name};
@@ -82,7 +83,7 @@ fn lay_out(trace: &Trace, host: &Host, steps: &[Step], repetitions: &[Repetition
         }
         followed = repetition.followed;
         intervals.push(hull);
-        blocking.push(steps.iter().filter(|step| host.waits.of(step.call).is_some()).count() as u64);
+        blocking.push(steps.iter().filter(|step| host.classes.blocks(step.call)).count() as u64);
     }
     (intervals, blocking)
 }
@@ -96,12 +97,14 @@ fn counted_ranges(
 ) -> Option<(IterationSource, Vec<Repetition>)> {
     let mut groups: FxHashMap<(ThreadIdx, &str), Vec<Interval>> = FxHashMap::default();
     for range in &trace.ranges {
-        let name = trace.names.get(range.name);
-        let stem = site_name(name);
         let inside = range.interval.start >= window.start && range.interval.end <= window.end;
-        let counts = matches!(range.kind, RangeKind::Annotation | RangeKind::Nvtx) && stem.len() < name.len();
-        if inside && counts && trace.threads[range.thread.index()].process == process {
-            groups.entry((range.thread, stem)).or_default().push(range.interval);
+        let may_count = matches!(range.kind, RangeKind::Annotation | RangeKind::Nvtx);
+        if inside && may_count && trace.threads[range.thread.index()].process == process {
+            let name = trace.names.get(range.name);
+            let stem = site_name(name);
+            if stem.len() < name.len() {
+                groups.entry((range.thread, stem)).or_default().push(range.interval);
+            }
         }
     }
     let within = |range: &Interval| {
@@ -140,21 +143,18 @@ fn hash(parts: impl IntoIterator<Item = u32>) -> u64 {
 
 /// The launching and blocking calls of a process in order of time. Spinning queries are left out: their number varies.
 fn steps(trace: &Trace, window: Interval, process: ProcessIdx, host: &Host) -> Vec<Step> {
-    let mut steps = Vec::new();
-    for thread in trace.threads.iter().filter(|thread| thread.process == process) {
-        for call in thread.calls.clone().map(CallIdx) {
+    let threads = trace.threads.iter().filter(|thread| thread.process == process);
+    let calls = LaneMerge::new(&trace.calls.start, threads.map(|thread| thread.calls.clone())).map(CallIdx);
+    let inside = calls.filter(|call| window.contains(trace.calls.start[call.index()]));
+    inside
+        .filter_map(|call| {
             let kind = trace.calls.kind[call.index()];
             let ops = trace.call_ops(call);
-            let blocks = host.classes.drain(call).is_some() && !kind.queries();
-            if window.contains(trace.calls.start[call.index()]) && (!ops.is_empty() || blocks) {
-                let op_name = ops.first().map_or(u32::MAX, |op| trace.ops.name[op.index()].0);
-                steps.push(Step { call, what: hash([kind as u32, op_name]) as u32 });
-            }
-        }
-    }
-    // Stable: the threads' calls are sorted runs already.
-    steps.sort_by_key(|step| (trace.calls.start[step.call.index()], step.call));
-    steps
+            let blocks = || host.classes.drain(call).is_some() && !kind.queries();
+            let op_name = ops.first().map_or(u32::MAX, |op| trace.ops.name[op.index()].0);
+            (!ops.is_empty() || blocks()).then(|| Step { call, what: hash([kind as u32, op_name]) as u32 })
+        })
+        .collect()
 }
 
 /// The repetitions of the launch sequence.

@@ -5,7 +5,7 @@ use crate::trace::{ApiKind, CallIdx, Interval, Ns, ThreadIdx, Trace};
 use super::bubbles::empty_device_latencies;
 use super::captures::Captures;
 use super::result::{DeviceAnalysis, LaunchFigures};
-use super::stats;
+use super::stats::Tally;
 
 /// What the launches of the window say.
 pub(super) struct Launches {
@@ -18,8 +18,8 @@ pub(super) struct Launches {
 
 /// Looks at every call and op that begins in the window.
 pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysis], captures: &Captures) -> Launches {
-    let mut lengths: Vec<Ns> = Vec::new();
-    let mut op_counts: Vec<u64> = Vec::new();
+    let mut lengths = Tally::default();
+    let mut op_counts = Tally::default();
     let mut without_ops = 0;
     for thread in 0..trace.threads.len() {
         let mut outer_end = Ns::MIN;
@@ -30,12 +30,12 @@ pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysi
             if !window.contains(interval.start) {
                 continue;
             }
-            let ops = trace.call_ops(call).len() as u64;
+            let ops = trace.call_ops(call).len();
             if ops > 0 {
-                lengths.push(interval.len());
-                op_counts.push(ops);
+                lengths.add(interval.len().0);
+                op_counts.add(ops as i64);
             } else if !nested && !captures.contains(call) && must_have_ops(trace, call) {
-                lengths.push(interval.len());
+                lengths.add(interval.len().0);
                 without_ops += 1;
             }
         }
@@ -51,16 +51,16 @@ pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysi
             }
         }
     }
-    let bubbles = devices.iter().flat_map(|device| &device.bubbles).map(|bubble| (bubble.interval, bubble.after));
-    let mut latencies: Vec<Ns> = empty_device_latencies(trace, bubbles).collect();
+    let bubbles = devices.iter().flat_map(|device| &device.bubbles).map(|bubble| (bubble.interval, bubble.launch));
+    let mut latencies: Tally = empty_device_latencies(trace, bubbles).collect();
     Launches {
         figures: LaunchFigures {
             count: lengths.len() as u64,
-            call_p50: stats::low_median(&mut lengths).unwrap_or_default(),
-            latency_p50: stats::low_median(&mut latencies).unwrap_or_default(),
+            call_p50: Ns(lengths.low_median().unwrap_or_default()),
+            latency_p50: Ns(latencies.low_median().unwrap_or_default()),
             negative_latency: negative,
             worst_negative_latency: worst,
-            ops_per_launch_p50: stats::low_median(&mut op_counts).unwrap_or(0),
+            ops_per_launch_p50: op_counts.low_median().unwrap_or_default().unsigned_abs(),
         },
         without_ops,
         orphans,

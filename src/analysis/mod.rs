@@ -13,6 +13,7 @@ mod host;
 mod intervals;
 mod iterations;
 mod launches;
+mod near;
 mod options;
 mod parallel;
 mod partition;
@@ -49,38 +50,42 @@ use crate::trace::{DeviceIdx, Interval, Ns, Trace};
 
 /// Analyses the part of `trace` that `options` ask for. [`full`] adds what only the replay can tell.
 pub fn analyze(trace: &Trace, options: &Options) -> Analysis {
-    analyze_with(trace, options, &bubbles::Host::new(trace))
+    analyze_with_host(trace, options).0
 }
 
-/// The same with what is known of the host.
-fn analyze_with(trace: &Trace, options: &Options, host: &bubbles::Host) -> Analysis {
+/// The same, and what is known of the host.
+fn analyze_with_host(trace: &Trace, options: &Options) -> (Analysis, bubbles::Host) {
     let whole = Interval::new(Ns::ZERO, trace.end);
     let window = options.window.map_or(whole, |window| window.intersect(whole));
     let bounds = open_ended(window, whole);
     let collective = partition::collective_names(trace);
-    let mut peer_waits = peers::peer_waits(trace, &collective, bounds);
-    let devices: Vec<DeviceAnalysis> = (0..trace.devices.len())
-        .map(DeviceIdx::from_index)
-        .filter_map(|device| {
-            let found = bubbles::device(trace, device, bounds, &options.constants, &collective, host)?;
-            Some(DeviceAnalysis { peer_waits: peer_waits.remove(&device).unwrap_or_default(), ..found })
-        })
-        .collect();
+    let (host, (mut peer_waits, sweeps)) = bubbles::Host::new(trace, |classes| {
+        let devices = (0..trace.devices.len()).map(DeviceIdx::from_index);
+        let sweep = |device| Some((device, partition::sweep(trace, device, bounds, &collective, classes)?));
+        let sweeps: Vec<_> = devices.filter_map(sweep).collect();
+        (peers::peer_waits(trace, &collective, bounds), sweeps)
+    });
+    let explained = sweeps.into_iter().map(|(device, sweep)| {
+        let found = bubbles::device(trace, device, sweep, &options.constants, &host);
+        DeviceAnalysis { peer_waits: peer_waits.remove(&device).unwrap_or_default(), ..found }
+    });
+    let devices: Vec<DeviceAnalysis> = explained.collect();
     let (sync_calls, (launches, iterations)) = parallel::both(
-        || sync_cost::rows(trace, bounds, &devices, host),
+        || sync_cost::rows(trace, bounds, &devices, &host),
         || {
             let launches = launches::launches(trace, bounds, &devices, &host.captures);
-            (launches, iterations::iterations(trace, bounds, &devices, host))
+            (launches, iterations::iterations(trace, bounds, &devices, &host))
         },
     );
-    Analysis {
+    let analysis = Analysis {
         window,
         sync_calls,
         launches: launches.figures,
         iterations,
         quality: quality::quality(trace, bounds, &devices, &launches, &options.constants),
         devices,
-    }
+    };
+    (analysis, host)
 }
 
 /// The window without the edges that are the trace's own, so that an op without length at the trace's end is inside.

@@ -1,24 +1,50 @@
 //! Work on several threads.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::panic::resume_unwind;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// More threads than this gain little: memory is what limits.
 const MAX_THREADS: usize = 8;
 
-/// Maps consecutive parts of `items`, each of at least `smallest`, at once; gives the results in order.
-pub(super) fn map_parts<T: Sync, R: Send>(items: &[T], smallest: usize, map: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
-    let len = items.len().div_ceil(threads).max(smallest);
-    if items.len() <= len {
-        return vec![map(items)];
+/// Does `work` on every item, several at once, and hands the results to `take` one by one, in the order of the items.
+pub(super) fn in_order<I: Send, R: Send>(
+    items: impl ExactSizeIterator<Item = I> + Send,
+    work: impl Fn(I) -> R + Sync,
+    mut take: impl FnMut(R) + Send,
+) {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS).min(items.len());
+    if threads <= 1 {
+        items.map(work).for_each(take);
+        return;
     }
-    let map = &map;
+    let items = Mutex::new(items.enumerate());
+    // The place of the next result to be taken, and the results that wait for those before them.
+    let results = Mutex::new((0, BTreeMap::new(), &mut take));
+    let run = || {
+        loop {
+            let Some((place, item)) = lock(&items).next() else { return };
+            let result = work(item);
+            let (next, waiting, take) = &mut *lock(&results);
+            waiting.insert(place, result);
+            while let Some(result) = waiting.remove(next) {
+                *next += 1;
+                take(result);
+            }
+        }
+    };
     thread::scope(|scope| {
-        let running: Vec<_> = items.chunks(len).map(|part| scope.spawn(move || map(part))).collect();
-        running.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    })
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        run();
+        others.into_iter().for_each(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+    });
+}
+
+/// A panic on one thread ends the others' work soon enough; it is resumed when all have ended.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Does two things at once.
@@ -28,4 +54,30 @@ pub(super) fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnc
         let other = other();
         (one.join().unwrap_or_else(|panic| resume_unwind(panic)), other)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_items() {
+        for len in [0, 1, 2, 7, 500] {
+            let items: Vec<u64> = (0..len).collect();
+            let mut taken = Vec::new();
+            // Every third item takes longer than those after it.
+            let work = |&item: &u64| {
+                thread::sleep(std::time::Duration::from_micros(if item % 3 == 0 { 200 } else { 0 }));
+                item * 2
+            };
+            in_order(items.iter(), work, |result| taken.push(result));
+            assert_eq!(taken, items.iter().map(|item| item * 2).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the worker's own words")]
+    fn a_panic_comes_out() {
+        in_order(0..100, |item| assert!(item != 50, "the worker's own words"), |()| ());
+    }
 }

@@ -4,7 +4,7 @@ use crate::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, OpKind, Stre
 
 use super::calls::CallClasses;
 use super::cause::Cause;
-use super::intervals::{LaneMerge, clip};
+use super::intervals::{clip, device_ops};
 use super::result::{Partition, StreamFigures};
 
 /// An idle interval with what is known from the ops around it.
@@ -197,7 +197,7 @@ pub(super) fn sweep(
     classes: &CallClasses,
 ) -> Option<Sweep> {
     let is_collective = |name: NameId| collective.get(name.index()).copied().unwrap_or(false);
-    let mut ops = LaneMerge::new(trace, device, window)
+    let mut ops = device_ops(trace, device, window)
         .filter_map(|op| clip(trace.ops.interval(op), window).map(|interval| (op, interval)))
         .peekable();
     let first = ops.peek()?.1.start;

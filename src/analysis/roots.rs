@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use crate::trace::{ApiKind, CallIdx, Detail, Interval, MemoryKind, Ns, RangeIdx};
 
-use super::calls::{CallClasses, Drainers, HostGaps};
+use super::calls::{CallClasses, DrainerReader, HostGapReader};
 use super::cause::{Cause, Confidence, Rule, SegmentKind};
 use super::partition::Gap;
 use super::result::{Drain, RootCause, Segment, SegmentDetail};
@@ -14,11 +14,11 @@ use super::segments::{Explainer, FirstLaunches, Hold, Readiness};
 pub(super) struct Judge<'a> {
     pub(super) explainer: &'a Explainer<'a>,
     pub(super) classes: &'a CallClasses,
-    pub(super) drainers: &'a Drainers,
-    pub(super) host_gaps: &'a HostGaps,
+    pub(super) drainers: DrainerReader<'a>,
+    pub(super) host_gaps: HostGapReader<'a>,
     /// A launch call at least this long is remarkable.
     pub(super) long_launch: Ns,
-    pub(super) first_launches: OnceLock<FirstLaunches>,
+    pub(super) first_launches: &'a OnceLock<FirstLaunches>,
 }
 
 /// The cause, how sure it is, by which rule, and the call to blame.
@@ -111,7 +111,8 @@ impl Judge<'_> {
     fn starved(&self, gap: &Gap, launch: CallIdx, drained_by: Option<Drain>, segments: &[Segment]) -> Verdict {
         let calls = &self.explainer.trace.calls;
         let fills_half = |length: Ns| length.0.saturating_mul(2) >= gap.interval.len().0;
-        let share = |kind| share(segments, kind);
+        let kinds = segments.iter().fold(0_u32, |kinds, segment| kinds | 1 << segment.kind as u8);
+        let share = |kind| if kinds & (1 << kind as u8) == 0 { None } else { share(segments, kind) };
         // An op that seems to start before its launch leaves the reading of host time open.
         let likely =
             if calls.start[launch.index()] < gap.interval.end { Confidence::Likely } else { Confidence::Guess };

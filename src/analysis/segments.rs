@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::trace::{ApiKind, CallIdx, GraphId, Interval, Ns, OpIdx, ProcessIdx, ThreadIdx, Trace};
 
 use super::cause::{Cause, SegmentKind};
-use super::host::{HostTimeline, RangeStacks};
+use super::host::{RangeReader, TimelineReader};
 use super::options::Constants;
 use super::partition::Gap;
 use super::result::{Segment, SegmentDetail};
@@ -45,8 +45,8 @@ pub(super) enum Hold {
 pub(super) struct Explainer<'a> {
     pub(super) trace: &'a Trace,
     pub(super) waits: &'a Waits,
-    pub(super) host: &'a HostTimeline,
-    pub(super) ranges: &'a RangeStacks,
+    pub(super) host: TimelineReader<'a>,
+    pub(super) ranges: RangeReader<'a>,
     pub(super) constants: &'a Constants,
     /// The usual latency λ from a launch's start to its op's start.
     pub(super) latency: Ns,
@@ -140,27 +140,22 @@ impl Explainer<'_> {
         let call = self.trace.calls.interval(launch);
         let thread = self.trace.calls.thread[launch.index()];
         let before = Interval::new(bubble.start, call.start.clamp(bubble.start, bubble.end));
-        for slice in self.host.slices(thread, before) {
-            push(
-                segments,
-                from,
-                slice.interval,
-                slice.kind,
-                slice.call.map_or(SegmentDetail::None, SegmentDetail::Call),
-            );
-        }
+        self.host.visit(thread, before, |slice| {
+            let what = slice.call.map_or(SegmentDetail::None, SegmentDetail::Call);
+            push(segments, from, slice.interval, slice.kind, what);
+        });
         for segment in &mut segments[from..] {
             if segment.kind == SegmentKind::HostCode {
                 segment.what = self.range_at_middle(thread, segment.interval);
             }
         }
         let during = Interval::new(before.end, call.end.clamp(before.end, bubble.end));
-        for slice in self.host.slices(thread, during) {
+        self.host.visit(thread, during, |slice| {
             // The launch may have loaded its kernel, or waited for the profiler; otherwise it is itself.
             let own = slice.kind.hinders_launch();
             let (kind, what) = if own { (slice.kind, slice.call) } else { (SegmentKind::LaunchCall, Some(launch)) };
             push(segments, from, slice.interval, kind, what.map_or(SegmentDetail::None, SegmentDetail::Call));
-        }
+        });
         let after = Interval::new(during.end, bubble.end);
         if !after.is_empty() {
             let late = after.len() > self.constants.stall_latency;

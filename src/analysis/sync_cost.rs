@@ -6,11 +6,13 @@ use crate::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, ProcessIdx, RangeId
 
 use super::bubbles::Host;
 use super::cause::Cause;
+use super::host::RangeReader;
 use super::intervals::clip;
+use super::near::Places;
 use super::result::{DeviceAnalysis, RunAheadFigures, SyncCallRow};
 use super::run_ahead::Lane;
 use super::stats;
-use super::waits::Target;
+use super::waits::{Target, Wait};
 
 /// One row per API and site of the calls that block, and of allocating calls that drained a device or explain a bubble.
 pub(super) fn rows(trace: &Trace, window: Interval, devices: &[DeviceAnalysis], host: &Host) -> Vec<SyncCallRow> {
@@ -25,14 +27,20 @@ pub(super) fn rows(trace: &Trace, window: Interval, devices: &[DeviceAnalysis], 
         }
     }
     let busy = BusyTime::new(trace, devices);
+    let waits = host.waits.calls();
+    let places = Places::new(1);
     for &(call, row) in &members {
-        rows[row as usize].add_call(trace, call, window, host, &busy);
+        let wait = waits.get(places.partition_point(0, waits, |wait| wait.call < call));
+        rows[row as usize].add_call(trace, call, window, wait.filter(|wait| wait.call == call), &busy);
     }
+    // The calls of one thread come in order of time.
+    let places = Places::new(trace.threads.len());
+    let row_of = |call: CallIdx| {
+        let thread = trace.calls.thread[call.index()];
+        let at = places.partition_point(thread.index(), &members, |&(member, _)| member < call);
+        members.get(at).filter(|&&(member, _)| member == call).map(|&(_, row)| row as usize)
+    };
     for bubble in devices.iter().flat_map(|device| &device.bubbles) {
-        let row_of = |call: CallIdx| {
-            let at = members.binary_search_by_key(&call, |&(member, _)| member).ok()?;
-            Some(members[at].1 as usize)
-        };
         let length = bubble.interval.len();
         if let Some(row) = bubble.drained_by.and_then(|drain| row_of(drain.call)) {
             rows[row].figures.bubbles_drained += length;
@@ -91,15 +99,15 @@ impl Row {
         Self { figures, blocks: false, lengths: Vec::new(), ahead_work: Vec::new(), ahead_ops: Vec::new() }
     }
 
-    fn add_call(&mut self, trace: &Trace, call: CallIdx, window: Interval, host: &Host, busy: &BusyTime<'_>) {
+    fn add_call(&mut self, trace: &Trace, call: CallIdx, window: Interval, wait: Option<&Wait>, busy: &BusyTime<'_>) {
         let interval = trace.calls.interval(call);
         let inside = interval.intersect(window);
         let process = trace.call_process(call);
-        let useful = match host.waits.of(call).and_then(|wait| target_device(trace, wait.target)) {
+        let useful = match wait.and_then(|wait| target_device(trace, wait.target)) {
             Some(device) => busy.of_device(device, inside),
             None => busy.of_process(process, inside),
         };
-        self.blocks |= host.waits.of(call).is_some();
+        self.blocks |= wait.is_some();
         self.figures.call_list.push(call);
         self.figures.blocked += inside.len();
         self.figures.useful_wait += useful;
@@ -130,7 +138,7 @@ fn target_device(trace: &Trace, target: Target) -> Option<DeviceIdx> {
 /// Finds the row of each call.
 struct Keys<'a> {
     trace: &'a Trace,
-    host: &'a Host,
+    ranges: RangeReader<'a>,
     /// Row by API name and by the name of the range around; both as recorded.
     by_ids: FxHashMap<(NameId, Option<NameId>), u32>,
     by_names: FxHashMap<(String, Option<String>), u32>,
@@ -138,13 +146,13 @@ struct Keys<'a> {
 
 impl<'a> Keys<'a> {
     fn new(trace: &'a Trace, host: &'a Host) -> Self {
-        Self { trace, host, by_ids: FxHashMap::default(), by_names: FxHashMap::default() }
+        Self { trace, ranges: host.ranges.reader(trace), by_ids: FxHashMap::default(), by_names: FxHashMap::default() }
     }
 
     fn row(&mut self, call: CallIdx, rows: &mut Vec<Row>) -> u32 {
         let trace = self.trace;
         let thread = trace.calls.thread[call.index()];
-        let range = self.host.ranges.innermost(trace, thread, trace.calls.start[call.index()]);
+        let range = self.ranges.innermost(trace, thread, trace.calls.start[call.index()]);
         let range_name = range.map(|range: RangeIdx| trace.ranges[range.index()].name);
         let by_names = &mut self.by_names;
         *self.by_ids.entry((trace.calls.name[call.index()], range_name)).or_insert_with(|| {
@@ -183,6 +191,8 @@ struct BusyTime<'a> {
 
 struct DeviceBusy<'a> {
     analysis: &'a DeviceAnalysis,
+    /// Searches for a call's start, and for its end.
+    places: Places,
     /// Idle time before each bubble, and of all of them.
     idle_before: Vec<Ns>,
 }
@@ -199,7 +209,7 @@ impl<'a> BusyTime<'a> {
                 idle
             }));
             let idle_before = idle_before.collect();
-            devices[analysis.device.index()] = Some(DeviceBusy { analysis, idle_before });
+            devices[analysis.device.index()] = Some(DeviceBusy { analysis, places: Places::new(2), idle_before });
             for lane in &analysis.streams {
                 let process: &mut Vec<DeviceIdx> = &mut of_process[trace.streams[lane.stream.index()].process.index()];
                 if process.last() != Some(&analysis.device) {
@@ -242,13 +252,13 @@ impl DeviceBusy<'_> {
         if inside.is_empty() {
             return Ns::ZERO;
         }
-        inside.len() - (self.idle_until(inside.end) - self.idle_until(inside.start))
+        inside.len() - (self.idle_until(1, inside.end) - self.idle_until(0, inside.start))
     }
 
     /// Idle time of the span up to `moment`.
-    fn idle_until(&self, moment: Ns) -> Ns {
+    fn idle_until(&self, place: usize, moment: Ns) -> Ns {
         let bubbles = &self.analysis.bubbles;
-        let begun = bubbles.partition_point(|bubble| bubble.interval.start < moment);
+        let begun = self.places.partition_point(place, bubbles, |bubble| bubble.interval.start < moment);
         let Some(last) = begun.checked_sub(1) else { return Ns::ZERO };
         self.idle_before[last] + bubbles[last].interval.end.min(moment) - bubbles[last].interval.start
     }
@@ -274,7 +284,7 @@ impl DeviceBusy<'_> {
 fn add_run_ahead(trace: &Trace, members: &[(CallIdx, u32)], rows: &mut [Row], host: &Host) {
     let mut by_time: Vec<(ProcessIdx, Ns, u32)> = members
         .iter()
-        .filter(|(call, _)| host.waits.of(*call).is_some())
+        .filter(|(call, _)| host.classes.blocks(*call))
         .map(|&(call, row)| (trace.call_process(call), trace.calls.start[call.index()], row))
         .collect();
     by_time.sort();

@@ -27,6 +27,7 @@ use crate::trace::{
     Sync, SyncKind, ThreadIdx, Trace,
 };
 
+use super::near::Places;
 pub use events::Awaited;
 use events::EventIndex;
 use lanes::last_submitted_before;
@@ -125,7 +126,9 @@ impl Waits {
         let mut waits = Self::default();
         let records = host_records(trace);
         let blocking_launches = processes_with_blocking_launches(trace);
-        let finder = Finder { trace, events: &events, records: &records, blocking_launches: &blocking_launches };
+        let places = Places::new(1);
+        let finder =
+            Finder { trace, events: &events, records: &records, places, blocking_launches: &blocking_launches };
         let results_known = spins::results_known(trace);
         for thread in 0..trace.threads.len() {
             let thread = ThreadIdx::from_index(thread);
@@ -190,9 +193,12 @@ fn host_records(trace: &Trace) -> Vec<(CallIdx, u32)> {
 fn processes_with_blocking_launches(trace: &Trace) -> Vec<bool> {
     let mut seen = vec![(0usize, 0usize); trace.processes.len()];
     for op in trace.ops.indices() {
-        let Some(call) = trace.ops.launch(op) else { continue };
         let op_time = trace.ops.interval(op);
-        if trace.calls.kind[call.index()] != ApiKind::Launch || op_time.len() < LONG_KERNEL {
+        if op_time.len() < LONG_KERNEL {
+            continue;
+        }
+        let Some(call) = trace.ops.launch(op) else { continue };
+        if trace.calls.kind[call.index()] != ApiKind::Launch {
             continue;
         }
         let (long, waited) = &mut seen[trace.op_process(op).index()];
@@ -207,6 +213,8 @@ struct Finder<'a> {
     trace: &'a Trace,
     events: &'a EventIndex,
     records: &'a [(CallIdx, u32)],
+    /// Where the last search in the records ended: calls are asked for in the order of their table.
+    places: Places,
     blocking_launches: &'a [bool],
 }
 
@@ -265,7 +273,7 @@ impl Finder<'_> {
 
     /// What the synchronisation record of a call says it waited for; of several the one that ended last.
     fn recorded(&self, call: CallIdx) -> Option<Target> {
-        let from = self.records.partition_point(|&(of, _)| of < call);
+        let from = self.places.partition_point(0, self.records, |&(of, _)| of < call);
         let records = self.records[from..].iter().take_while(|&&(of, _)| of == call);
         let syncs = records.map(|&(_, index)| &self.trace.syncs[index as usize]);
         syncs.max_by_key(|sync| sync.interval.end).map(|sync| self.target(sync))
