@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::capture::convert::{self, ConvertError};
-use crate::import::{ImportError, kineto};
+use crate::import::{ImportError, kineto, nsys};
 use crate::trace::Trace;
 use crate::trace::file::{self, TraceFileError};
 
@@ -23,6 +23,8 @@ pub enum Format {
     Spool,
     /// JSON, plain or gzip: a trace of PyTorch's profiler, if it is a recording.
     Json,
+    /// A SQLite export of Nsight Systems.
+    Nsys,
 }
 
 /// Why a recording cannot be opened.
@@ -44,12 +46,16 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The content is no format that is known here.
-    #[error("{} is no trace file (.bubbles.parquet), spool (.bubcap) or PyTorch trace (.json, .json.gz){hint}", path.display())]
+    #[error(
+        "{} is no trace file (.bubbles.parquet), spool (.bubcap), PyTorch trace (.json, .json.gz) or SQLite export of \
+         Nsight Systems{hint}",
+        path.display()
+    )]
     Unknown {
         /// The file.
         path: PathBuf,
         /// What it looks like and what to do about it; empty or starting with a separator.
-        hint: &'static str,
+        hint: String,
     },
     /// What can be read only once (a pipe) has more bytes than are kept in memory.
     #[error("{} gives more than {} GiB and is no regular file: save it as one first", path.display(), MOST_KEPT >> 30)]
@@ -86,19 +92,24 @@ pub fn sniff(head: &[u8]) -> Option<Format> {
         Some(Format::Spool)
     } else if kineto::is_gzip(head) || kineto::is_json(head) {
         Some(Format::Json)
+    } else if head.starts_with(nsys::MAGIC) {
+        Some(Format::Nsys)
     } else {
         None
     }
 }
 
 /// What an unknown file looks like, as advice.
-fn hint(head: &[u8]) -> &'static str {
-    if head.starts_with(b"SQLite format 3") {
-        "; this version reads no SQLite"
-    } else if head.starts_with(b"version https://git-lfs") {
-        "; it only points to a file in Git LFS: git lfs pull fetches that"
+fn hint(path: &Path, head: &[u8]) -> String {
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    if head.starts_with(b"version https://git-lfs.github.com/spec/") {
+        "; it is the pointer of a file that Git LFS keeps: get the file itself with `git lfs pull`".to_owned()
+    } else if ["nsys-rep", "qdrep", "qdstrm"].contains(&extension.as_str()) {
+        // Only Nsight Systems reads its own reports, and their content has no mark that it promises to keep.
+        let [from, to] = [path.to_owned(), path.with_extension("sqlite")].map(|path| path.display().to_string());
+        format!("; export a report of Nsight Systems first: nsys export --type sqlite --output '{to}' '{from}'")
     } else {
-        ""
+        String::new()
     }
 }
 
@@ -136,7 +147,8 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
             };
             trace.map_err(|source| OpenError::Import { path: path.to_owned(), source })
         }
-        None => Err(OpenError::Unknown { path: path.to_owned(), hint: hint(&head) }),
+        Some(Format::Nsys) => nsys::import(path).map_err(|source| OpenError::Import { path: path.to_owned(), source }),
+        None => Err(OpenError::Unknown { path: path.to_owned(), hint: hint(path, &head) }),
     }
 }
 

@@ -12,6 +12,7 @@
 
 pub mod kineto;
 mod notes;
+pub mod nsys;
 
 use std::io;
 

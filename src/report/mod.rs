@@ -8,6 +8,7 @@ mod convert_full;
 mod demangle;
 pub mod gate;
 mod limits;
+pub mod ranks;
 #[cfg(test)]
 mod samples;
 pub mod schema;

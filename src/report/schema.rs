@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::compare::Compare;
 use super::contract::Report;
+use super::ranks::Ranks;
 use crate::trace::Ns;
 
 impl JsonSchema for Ns {
@@ -38,10 +39,11 @@ pub struct Published {
 }
 
 /// Every schema of this version.
-pub fn published() -> [Published; 2] {
+pub fn published() -> [Published; 3] {
     [
         Published { file: "bubblescope.report-1.schema.json", schema: schema_of::<Report>() },
         Published { file: "bubblescope.compare-1.schema.json", schema: schema_of::<Compare>() },
+        Published { file: "bubblescope.ranks-1.schema.json", schema: schema_of::<Ranks>() },
     ]
 }
 

@@ -127,6 +127,12 @@ pub struct Stream {
     pub ops: Range<u32>,
 }
 
+impl Stream {
+    /// The id of the lane that stands for a context's migrations of unified memory, which run on no stream. CUPTI keeps
+    /// the number for "does not apply".
+    pub const MIGRATIONS: u32 = u32::MAX;
+}
+
 /// One host thread: a lane of calls and a lane of ranges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {

@@ -182,7 +182,7 @@ fn unusable_input_is_exit_2_and_names_the_file() {
 #[test]
 fn an_output_name_that_promises_another_form_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["t.csv", "t.json", "t"] {
+    for name in ["t.xml", "t.jsonl", "t"] {
         let path = folder.path().join(name);
         assert_refused(
             bubble_report().arg("convert").arg(fixture("kernels-1/sync.bubcap")).arg("-o").arg(&path),
@@ -294,6 +294,52 @@ fn a_recording_without_gpu_activity_is_exit_3() {
     let trace = bubblescope::trace::TraceBuilder::new().finish().unwrap();
     bubblescope::trace::file::write_path(&trace, &path).unwrap();
     assert_refused(bubble_report().arg("analyze").arg(&path), 3, &["no GPU activity"]);
+}
+
+#[test]
+fn several_recordings_have_a_row_each_the_worst_first() {
+    let folder = tempfile::tempdir().unwrap();
+    for (from, to) in [("none", "rank0"), ("sync", "rank1")] {
+        let from = fixture(&format!("kernels-4/{from}.bubcap"));
+        std::fs::copy(from, folder.path().join(to).with_extension("bubcap")).unwrap();
+    }
+    std::fs::write(folder.path().join("notes.txt"), "no recording").unwrap();
+    let (code, stdout, stderr) = outcome(bubble_report().arg(folder.path()));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("1 other files"), "{stderr}");
+    let lines: Vec<usize> = ["rank1", "rank0"].map(|rank| stdout.find(&format!("  {rank}")).unwrap()).into();
+    assert!(lines[0] < lines[1], "{stdout}");
+    assert!(!stdout.contains(&folder.path().display().to_string()), "{stdout}");
+
+    std::fs::write(folder.path().join("rank2.bubcap"), b"cut").unwrap();
+    let (code, stdout, stderr) = outcome(bubble_report().arg(folder.path()).args(["--format", "json"]));
+    assert_eq!(code, 2, "one of them cannot be used: {stderr}");
+    let ranks: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(ranks["schema"], "bubblescope.ranks/1");
+    let shares: Vec<f64> =
+        ranks["ranks"].as_array().unwrap().iter().map(|r| r["idle_fraction"].as_f64().unwrap()).collect();
+    assert!(shares.len() == 2 && shares[0] > shares[1], "{shares:?}");
+    assert!(ranks["unusable"][0]["path"].as_str().unwrap().ends_with("rank2.bubcap"));
+    assert_eq!(ranks["findings"][0]["files"], 1);
+}
+
+#[test]
+fn the_name_of_the_output_tells_its_form() {
+    use std::io::Read as _;
+    let folder = tempfile::tempdir().unwrap();
+    let spool = fixture("kernels-4/sync.bubcap");
+    let converted = |name: &str| {
+        let path = folder.path().join(name);
+        let (code, _, stderr) = outcome(bubble_report().arg("convert").arg(&spool).arg("-o").arg(&path));
+        assert_eq!(code, 0, "{stderr}");
+        std::fs::read(path).unwrap()
+    };
+    let plain = converted("t.json");
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&*converted("t.json.gz")).read_to_end(&mut unpacked).unwrap();
+    assert!(plain == unpacked && plain.starts_with(b"{\"schemaVersion\":1"));
+    let table = String::from_utf8(converted("T.CSV")).unwrap();
+    assert!(table.starts_with("record,kind,name,start_ns,dur_ns,") && table.contains("\nbubble,sync,,"));
 }
 
 /// On a machine that has a driver these commands would run, so there is nothing to see there.

@@ -1,4 +1,4 @@
-//! `analyze`: one trace, one report.
+//! `analyze`: one trace, one report; several, a row for each.
 
 use anyhow::anyhow;
 use bubblescope::analysis::replay::Change;
@@ -9,12 +9,16 @@ use bubblescope::trace::{Interval, Trace};
 
 use crate::args::{AnalyzeArgs, WindowArgs};
 use crate::exit::{Failure, Outcome};
-use crate::output;
+use crate::{output, ranks};
 
-/// Analyses one trace and prints the report.
+/// Analyses what is named and prints the report.
 pub(crate) fn analyze(args: &AnalyzeArgs) -> Outcome {
-    let path = args.trace.display().to_string();
-    let trace = open(&args.trace).map_err(anyhow::Error::from)?;
+    let trace = match args.traces.as_slice() {
+        [one] if !one.is_dir() => one,
+        _ => return ranks::ranks(args),
+    };
+    let path = trace.display().to_string();
+    let trace = open(trace).map_err(anyhow::Error::from)?;
     let window = chosen(&trace, &args.window)?;
     let report = report_with(&trace, &path, window, args.top, &args.changes)?;
     output::report(&report, args.format.format)?;
@@ -73,7 +77,13 @@ pub(crate) fn report_on(trace: &Trace, path: &str, window: Window, top: usize) -
 }
 
 /// The same with what `changes` would gain besides the findings.
-fn report_with(trace: &Trace, path: &str, window: Window, top: usize, changes: &[Change]) -> Result<Report, Failure> {
+pub(crate) fn report_with(
+    trace: &Trace,
+    path: &str,
+    window: Window,
+    top: usize,
+    changes: &[Change],
+) -> Result<Report, Failure> {
     if trace.ops.is_empty() {
         let launches = trace.calls.kind.iter().filter(|kind| kind.submits()).count();
         let what = if launches > 0 {
@@ -81,9 +91,8 @@ fn report_with(trace: &Trace, path: &str, window: Window, top: usize, changes: &
         } else {
             "has no GPU activity".to_owned()
         };
-        let damage = if trace.meta.losses.is_damaged() { trace.meta.warnings.join("; ") } else { String::new() };
-        let separator = if damage.is_empty() { "" } else { "; " };
-        return Err(Failure::Nothing(anyhow!("{path} {what}{separator}{damage}")));
+        let reasons: String = trace.meta.warnings.iter().map(|warning| format!("; {warning}")).collect();
+        return Err(Failure::Nothing(anyhow!("{path} {what}{reasons}")));
     }
     let options =
         analysis::Options { window: window.part(trace), what_if: changes.to_vec(), ..analysis::Options::default() };

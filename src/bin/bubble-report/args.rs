@@ -42,7 +42,7 @@ pub(crate) enum Command {
     Analyze(AnalyzeArgs),
     /// The CI gate: exit 1 when a trace breaks a limit or its idle time cannot be relied on
     Check(CheckArgs),
-    /// Write a trace file or a compact spool from a recording, whole or cut
+    /// Write a trace file, Perfetto's JSON, CSV or a compact spool from a recording, whole or cut
     Convert(ConvertArgs),
     /// Tell what is found: driver, GPUs, libcupti, versions, conflicts
     Doctor(DoctorArgs),
@@ -204,8 +204,10 @@ pub(crate) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
-    /// The trace: `.bubbles.parquet` or `.bubcap`; told by content, not by name
-    pub(crate) trace: PathBuf,
+    /// The trace: `.bubbles.parquet`, `.bubcap`, Nsight Systems' `.sqlite`; told by content, not by name. Several, or a
+    /// folder of them, such as the ranks of one program, give a row for each
+    #[arg(required = true, value_name = "TRACE|DIR")]
+    pub(crate) traces: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
     /// How many of the longest bubbles to show
@@ -265,7 +267,8 @@ pub(crate) struct CheckArgs {
 pub(crate) struct ConvertArgs {
     /// The spool or trace
     pub(crate) input: PathBuf,
-    /// The file to write: `.bubbles.parquet`, or `.bubcap` to compact a spool and free it of paths
+    /// The file to write, its form told by its name: `.bubbles.parquet`; `.json` or `.json.gz` for Perfetto and
+    /// chrome://tracing; `.csv`; or `.bubcap` to compact a spool and free it of paths
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 }

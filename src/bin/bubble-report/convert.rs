@@ -1,4 +1,4 @@
-//! `convert`: a spool, whole or cut, to a trace file.
+//! `convert`: any recording to the form that the output's name asks for.
 
 use std::fs::File;
 use std::path::Path;
@@ -6,21 +6,20 @@ use std::path::Path;
 use anyhow::Context as _;
 use bubblescope::atomic::write_atomically;
 use bubblescope::open::open;
-use bubblescope::trace::file;
 use cupti::spool::{Paths, compact as compact_spool};
 
 use crate::args::ConvertArgs;
 use crate::exit::Outcome;
 use crate::output::{self, Kind};
 
-/// Writes the trace file, or a compact spool.
+/// Writes what the output's name asks for.
 pub(crate) fn convert(args: &ConvertArgs) -> Outcome {
     let (input, output) = (&args.input, &args.output);
     match Kind::of(output)? {
         Kind::Spool => compact(input, output)?,
-        Kind::TraceFile => {
+        kind => {
             let trace = open(input).map_err(anyhow::Error::from)?;
-            file::write_path(&trace, output).with_context(|| format!("cannot write {}", output.display()))?;
+            output::write_trace(&trace, output, kind)?;
             output::remark(&format!("{}: {} events", output.display(), trace.event_count()));
             trace.meta.warnings.iter().for_each(|warning| output::remark(warning));
         }

@@ -11,6 +11,7 @@ mod exit;
 mod list;
 mod output;
 mod progress;
+mod ranks;
 mod record;
 mod run;
 

@@ -5,11 +5,17 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use bubblescope::atomic::write_atomically;
+use bubblescope::export;
+use bubblescope::report::ranks::Ranks;
 use bubblescope::report::text::{self, Style};
 use bubblescope::report::{Compare, Report};
+use bubblescope::trace::{Trace, file};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde::Serialize;
 use terminal_size::{Height, Width};
 
+use crate::analyze::{Window, analysis_of};
 use crate::args::Format;
 
 /// One line to standard error for a failure.
@@ -37,6 +43,14 @@ pub(crate) fn comparison(compare: &Compare, format: Format) -> anyhow::Result<()
     match format {
         Format::Json => json(compare),
         Format::Text => page(|out, style| text::render_compare(compare, out, style)),
+    }
+}
+
+/// Writes several recordings side by side in the form asked for.
+pub(crate) fn ranks(ranks: &Ranks, format: Format) -> anyhow::Result<()> {
+    match format {
+        Format::Json => json(ranks),
+        Format::Text => page(|out, style| text::render_ranks(ranks, out, style)),
     }
 }
 
@@ -109,18 +123,51 @@ pub(crate) enum Kind {
     Spool,
     /// A trace file.
     TraceFile,
+    /// Chrome's JSON, for Perfetto.
+    Chrome,
+    /// The same, compressed with gzip.
+    ChromeGzip,
+    /// A table of events and bubbles.
+    Csv,
 }
 
 impl Kind {
     /// The kind that `path` names.
     pub(crate) fn of(path: &Path) -> anyhow::Result<Self> {
-        let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
-        match extension.as_deref() {
-            Some("bubcap") => Ok(Self::Spool),
-            Some("parquet") => Ok(Self::TraceFile),
-            _ => bail!("{} names no known form: write NAME.bubbles.parquet or NAME.bubcap", path.display()),
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let forms = [
+            (".bubcap", Self::Spool),
+            (".parquet", Self::TraceFile),
+            (".json", Self::Chrome),
+            (".json.gz", Self::ChromeGzip),
+            (".csv", Self::Csv),
+        ];
+        match forms.into_iter().find(|(ending, _)| name.ends_with(ending)) {
+            Some((_, kind)) => Ok(kind),
+            None => bail!(
+                "{} names no known form: write NAME.bubbles.parquet, .bubcap, .json, .json.gz or .csv",
+                path.display()
+            ),
         }
     }
+}
+
+/// Writes a trace to `path` in a form that needs no spool.
+pub(crate) fn write_trace(trace: &Trace, path: &Path, kind: Kind) -> anyhow::Result<()> {
+    let analysis = || analysis_of(trace, Window::Whole);
+    let written = match kind {
+        Kind::Spool => bail!("{}: only a spool can be kept as one; write NAME.bubbles.parquet", path.display()),
+        Kind::TraceFile => file::write_path(trace, path).map_err(anyhow::Error::from),
+        Kind::Chrome => write_atomically(path, |out| export::chrome(trace, &analysis(), out)).map_err(Into::into),
+        Kind::ChromeGzip => write_atomically(path, |out| {
+            let mut gzip = GzEncoder::new(out, Compression::fast());
+            export::chrome(trace, &analysis(), &mut gzip)?;
+            gzip.finish().map(drop)
+        })
+        .map_err(Into::into),
+        Kind::Csv => write_atomically(path, |out| export::csv(trace, &analysis(), out)).map_err(Into::into),
+    };
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Whether a recording can be kept as `path`, found out before anything is recorded.

@@ -11,7 +11,7 @@ use bubblescope::capture::campaign::{self, Campaign, Plan};
 use bubblescope::capture::child::RepetitionError;
 use bubblescope::open::open;
 use bubblescope::report::Inflation;
-use bubblescope::trace::{Trace, file};
+use bubblescope::trace::Trace;
 use workloads::{RunSpec, WorkloadInfo};
 
 use crate::analyze::{Window, report_on};
@@ -63,9 +63,7 @@ fn keep(spool: &Path, trace: &Trace, path: &Path) -> anyhow::Result<()> {
             write_atomically(path, |out| io::copy(&mut from, out))
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
-        Kind::TraceFile => {
-            file::write_path(trace, path).with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        kind => output::write_trace(trace, path, kind)?,
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 mod compare;
 mod gate;
 mod names;
+mod ranks;
 mod report;
 mod summary;
 mod table;
@@ -18,6 +19,7 @@ use anstyle::{AnsiColor, Style as Paint};
 
 pub use compare::render as render_compare;
 pub use gate::render as render_gate;
+pub use ranks::render as render_ranks;
 pub use report::render;
 pub use summary::{bytes, contents};
 

@@ -1,0 +1,350 @@
+//! Chrome's trace JSON, as Perfetto and `chrome://tracing` open it.
+//!
+//! The names of categories and arguments are those of PyTorch's profiler, so that tools for its traces read these too.
+
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use super::csv::overhead_kind;
+use super::tracks::Tracks;
+use crate::analysis::{Analysis, Bubble, DeviceAnalysis};
+use crate::report::demangle;
+use crate::trace::{
+    CallIdx, Detail, DeviceIdx, Interval, NameId, Ns, OpIdx, OpKind, OverheadKind, RangeKind, Stream, ThreadIdx, Trace,
+};
+
+/// Writes the trace with the bubbles of `analysis`.
+///
+/// Each device is a process with a track of its bubbles and one for each stream; each process has, for each thread, a
+/// track of its calls and one of its ranges. Slices that overlap in part on one of these get further tracks, since
+/// Perfetto would drop them. An arrow leads from each launch to the first op it submitted. Times are microseconds from the
+/// trace's start with three decimals, which is to the nanosecond; `baseTimeNanoseconds` is the start itself.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn chrome(trace: &Trace, analysis: &Analysis, out: &mut impl Write) -> io::Result<()> {
+    write!(
+        out,
+        "{{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":{},\"traceEvents\":[",
+        trace.meta.epoch_ns
+    )?;
+    let (call_tracks, readable) = (FxHashMap::default(), FxHashMap::default());
+    let mut writer = Writer { trace, out, any: false, tracks: 0, call_tracks, readable };
+    writer.hosts()?;
+    for device in 0..trace.devices.len() {
+        writer.device(device, analysis.devices.iter().find(|found| found.device.index() == device))?;
+    }
+    out.write_all(b"\n]}\n")
+}
+
+/// One track: Chrome's process and thread. Threads are numbered through the whole file: Perfetto takes two of one number
+/// for one.
+#[derive(Clone, Copy)]
+struct Track {
+    process: usize,
+    thread: u32,
+}
+
+struct Writer<'w, 't, W> {
+    trace: &'t Trace,
+    out: &'w mut W,
+    /// Whether an event was written.
+    any: bool,
+    /// Tracks so far.
+    tracks: u32,
+    /// Where each call that submitted work was drawn.
+    call_tracks: FxHashMap<CallIdx, Track>,
+    /// Names of ops, each demangled once.
+    readable: FxHashMap<NameId, Rc<str>>,
+}
+
+/// A lane that has been given its tracks.
+struct Lane {
+    label: String,
+    process: usize,
+    tracks: Tracks,
+    threads: Vec<Track>,
+}
+
+impl<W: Write> Writer<'_, '_, W> {
+    /// Begins an event; what follows are its members.
+    fn event(&mut self) -> io::Result<()> {
+        let separator = if self.any { ",\n{" } else { "\n{" };
+        self.any = true;
+        self.out.write_all(separator.as_bytes())
+    }
+
+    fn string(&mut self, text: &str) -> io::Result<()> {
+        serde_json::to_writer(&mut *self.out, text).map_err(io::Error::from)
+    }
+
+    fn readable(&mut self, op: OpIdx) -> Rc<str> {
+        let name = self.trace.ops.name[op.index()];
+        self.readable.entry(name).or_insert_with(|| demangle(self.trace.names.get(name)).into()).clone()
+    }
+
+    /// A further argument of an event.
+    fn text_argument(&mut self, key: &str, text: &str) -> io::Result<()> {
+        write!(self.out, ",\"{key}\":")?;
+        self.string(text)
+    }
+
+    /// Names a process and puts it in its place.
+    fn process(&mut self, process: usize, name: &str) -> io::Result<()> {
+        self.event()?;
+        write!(self.out, "\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{process},\"tid\":0,\"args\":{{\"name\":")?;
+        self.string(name)?;
+        self.out.write_all(b"}}")?;
+        self.event()?;
+        write!(
+            self.out,
+            "\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{process},\"tid\":0,\"args\":{{\"sort_index\":{process}}}}}"
+        )
+    }
+
+    fn lane(&self, process: usize, label: String, tracks: Tracks) -> Lane {
+        Lane { label, process, tracks, threads: Vec::new() }
+    }
+
+    /// The track for the next slice of a lane; a new one is named.
+    fn place(&mut self, lane: &mut Lane, slice: Interval) -> io::Result<Track> {
+        let place = lane.tracks.place(slice);
+        while lane.threads.len() <= place {
+            self.tracks += 1;
+            let track = Track { process: lane.process, thread: self.tracks };
+            let (pid, tid) = (track.process, track.thread);
+            self.event()?;
+            write!(self.out, "\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{pid},\"tid\":{tid},\"args\":{{\"name\":")?;
+            let more = lane.threads.len();
+            let label = if more == 0 { lane.label.clone() } else { format!("{} ({})", lane.label, more + 1) };
+            self.string(&label)?;
+            self.out.write_all(b"}}")?;
+            self.event()?;
+            write!(
+                self.out,
+                "\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":{pid},\"tid\":{tid},\"args\":{{\"sort_index\":{tid}}}}}"
+            )?;
+            lane.threads.push(track);
+        }
+        Ok(lane.threads[place])
+    }
+
+    /// Begins a slice, up to the opening of its arguments.
+    fn slice(&mut self, track: Track, category: &str, name: &str, slice: Interval) -> io::Result<()> {
+        self.event()?;
+        let Track { process, thread } = track;
+        write!(self.out, "\"ph\":\"X\",\"cat\":\"{category}\",\"pid\":{process},\"tid\":{thread},\"ts\":")?;
+        self.micros(slice.start)?;
+        self.out.write_all(b",\"dur\":")?;
+        self.micros(slice.len())?;
+        self.out.write_all(b",\"name\":")?;
+        self.string(name)?;
+        self.out.write_all(b",\"args\":{")
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.out.write_all(b"}}")
+    }
+
+    /// Microseconds with three decimals, from the integer itself.
+    fn micros(&mut self, time: Ns) -> io::Result<()> {
+        let sign = if time.0 < 0 { "-" } else { "" };
+        let (whole, rest) = (time.0.unsigned_abs() / 1_000, time.0.unsigned_abs() % 1_000);
+        write!(self.out, "{sign}{whole}.{rest:03}")
+    }
+
+    /// The number of a recorded process among the processes of the file: behind the devices.
+    fn host(&self, process: usize) -> usize {
+        self.trace.devices.len() + process
+    }
+
+    fn hosts(&mut self) -> io::Result<()> {
+        let trace = self.trace;
+        for (index, process) in trace.processes.iter().enumerate() {
+            let name = if process.name.is_empty() { "process" } else { &process.name };
+            self.process(self.host(index), &format!("{name} ({})", process.pid))?;
+        }
+        for (index, thread) in trace.threads.iter().enumerate() {
+            let index = ThreadIdx::from_index(index);
+            let host = self.host(thread.process.index());
+            let name = if thread.name.is_empty() { "thread" } else { &thread.name };
+            let label = format!("{name} {}", thread.tid);
+            let mut ranges = self.lane(host, format!("{label} ranges"), Tracks::nesting());
+            for range in trace.thread_ranges(index) {
+                let track = self.place(&mut ranges, range.interval)?;
+                let category = match range.kind {
+                    RangeKind::Nvtx => "nvtx",
+                    RangeKind::Operator => "cpu_op",
+                    RangeKind::Annotation => "user_annotation",
+                };
+                self.slice(track, category, trace.names.get(range.name), range.interval)?;
+                self.end()?;
+            }
+            let mut calls = self.lane(host, label, Tracks::nesting());
+            for call in trace.thread_calls(index) {
+                let interval = trace.calls.interval(call);
+                let track = self.place(&mut calls, interval)?;
+                if !trace.call_ops(call).is_empty() {
+                    self.call_tracks.insert(call, track);
+                }
+                self.call(call, track)?;
+            }
+        }
+        self.overheads()
+    }
+
+    fn call(&mut self, call: CallIdx, track: Track) -> io::Result<()> {
+        let calls = &self.trace.calls;
+        let name = self.trace.names.get(calls.name[call.index()]);
+        let driver = name.starts_with("cu") && !name.starts_with("cuda");
+        self.slice(track, if driver { "cuda_driver" } else { "cuda_runtime" }, name, calls.interval(call))?;
+        write!(self.out, "\"correlation\":{}", calls.correlation[call.index()].0)?;
+        if calls.result[call.index()] != 0 {
+            write!(self.out, ",\"result\":{}", calls.result[call.index()])?;
+        }
+        self.end()
+    }
+
+    fn overheads(&mut self) -> io::Result<()> {
+        let trace = self.trace;
+        let mut lanes: Vec<Option<Lane>> = trace.processes.iter().map(|_| None).collect();
+        for overhead in &trace.overheads {
+            let process = overhead.process.index();
+            let Some(slot) = lanes.get_mut(process) else { continue };
+            let host = self.trace.devices.len() + process;
+            let lane = slot.get_or_insert_with(|| self.lane(host, "overhead".to_owned(), Tracks::flat()));
+            let track = self.place(lane, overhead.interval)?;
+            let profiler = overhead.kind.is_profiler() || overhead.kind == OverheadKind::Unknown;
+            let category = if profiler { "overhead" } else { "cuda_overhead" };
+            self.slice(track, category, overhead_kind(overhead.kind), overhead.interval)?;
+            self.end()?;
+        }
+        Ok(())
+    }
+
+    fn device(&mut self, index: usize, found: Option<&DeviceAnalysis>) -> io::Result<()> {
+        let trace = self.trace;
+        let device = &trace.devices[index];
+        self.process(index, format!("GPU {} {}", device.id, device.name).trim_end())?;
+        if let Some(found) = found {
+            let mut lane = self.lane(index, "bubbles".to_owned(), Tracks::flat());
+            for bubble in &found.bubbles {
+                let track = self.place(&mut lane, bubble.interval)?;
+                self.bubble(track, found, bubble)?;
+            }
+        }
+        for at in trace.device_streams(DeviceIdx::from_index(index)) {
+            let stream = &trace.streams[at.index()];
+            let mut lane = self.lane(index, self.stream_label(stream), Tracks::flat());
+            for op in trace.stream_ops(at) {
+                let track = self.place(&mut lane, trace.ops.interval(op))?;
+                self.op(op, stream, device.id, track)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A stream's name, with its process and context where a device has several.
+    fn stream_label(&self, stream: &Stream) -> String {
+        let mut label =
+            if stream.id == Stream::MIGRATIONS { "unified memory".to_owned() } else { format!("stream {}", stream.id) };
+        let beside = |other: &&Stream| other.device == stream.device && other.context != stream.context;
+        if let Some(context) =
+            self.trace.contexts.get(stream.context.index()).filter(|_| self.trace.streams.iter().any(|s| beside(&s)))
+        {
+            label = format!("{label} context {}", context.id);
+            if self.trace.processes.len() > 1 {
+                let pid = self.trace.processes.get(stream.process.index()).map_or(0, |process| process.pid);
+                label = format!("{label} of {pid}");
+            }
+        }
+        label
+    }
+
+    fn op(&mut self, op: OpIdx, stream: &Stream, device: u32, track: Track) -> io::Result<()> {
+        let (trace, index) = (self.trace, op.index());
+        let kind = trace.ops.kind[index];
+        let category = match kind {
+            OpKind::Kernel | OpKind::Graph => "kernel",
+            OpKind::Copy => "gpu_memcpy",
+            OpKind::Memset => "gpu_memset",
+        };
+        let name = self.readable(op);
+        self.slice(track, category, &name, trace.ops.interval(op))?;
+        let context = trace.contexts.get(stream.context.index()).map_or(0, |context| context.id);
+        write!(
+            self.out,
+            "\"device\":{device},\"context\":{context},\"stream\":{},\"correlation\":{}",
+            stream.id, trace.ops.correlation[index].0
+        )?;
+        if kind.is_copy() {
+            write!(self.out, ",\"bytes\":{}", trace.ops.bytes[index])?;
+        }
+        if trace.ops.graph[index].is_some() {
+            let (graph, node) = (trace.ops.graph[index].0, trace.ops.graph_node[index]);
+            write!(self.out, ",\"graph id\":{graph},\"graph node id\":{node}")?;
+        }
+        if let Detail::Kernel { grid, block, registers, .. } = trace.op_detail(op) {
+            write!(self.out, ",\"grid\":{grid:?},\"block\":{block:?},\"registers per thread\":{registers}")?;
+        }
+        self.end()?;
+        let Some(call) = trace.ops.launch(op).filter(|&call| trace.call_ops(call).first() == Some(&op)) else {
+            return Ok(());
+        };
+        let Some(&from) = self.call_tracks.get(&call) else { return Ok(()) };
+        self.arrow("s", op, from, trace.calls.start[call.index()])?;
+        self.arrow("f\",\"bp\":\"e", op, track, trace.ops.start[index])
+    }
+
+    /// One end of the arrow to `op`.
+    fn arrow(&mut self, phase: &str, op: OpIdx, track: Track, at: Ns) -> io::Result<()> {
+        self.event()?;
+        let (id, Track { process, thread }) = (op.0, track);
+        write!(
+            self.out,
+            "\"ph\":\"{phase}\",\"id\":{id},\"cat\":\"ac2g\",\"name\":\"launch\",\"pid\":{process},\"tid\":{thread},\"ts\":"
+        )?;
+        self.micros(at)?;
+        self.out.write_all(b"}")
+    }
+
+    fn bubble(&mut self, track: Track, device: &DeviceAnalysis, bubble: &Bubble) -> io::Result<()> {
+        let trace = self.trace;
+        let root = bubble.root;
+        let name = match root.call {
+            Some(call) => format!("{}: {}", root.cause, trace.call_name(call)),
+            None => root.cause.to_string(),
+        };
+        self.slice(track, "bubble", &name, bubble.interval)?;
+        write!(self.out, "\"cause\":\"{}\",\"confidence\":\"{}\"", root.cause, root.confidence)?;
+        if let Some(call) = root.call {
+            self.text_argument("call", trace.call_name(call))?;
+        }
+        if let Some(site) = root.site.and_then(|site| trace.ranges.get(site.index())) {
+            self.text_argument("site", trace.names.get(site.name))?;
+        }
+        if let Some(drain) = bubble.drained_by {
+            self.text_argument("drained by", trace.call_name(drain.call))?;
+        }
+        for (key, op) in [("before", bubble.before), ("after", bubble.after)] {
+            let name = self.readable(op);
+            self.text_argument(key, &name)?;
+        }
+        self.out.write_all(b",\"segments\":[")?;
+        for (index, segment) in device.segments_of(bubble).iter().enumerate() {
+            let separator = if index == 0 { "" } else { "," };
+            write!(self.out, "{separator}{{\"kind\":\"{}\",\"ns\":{}", segment.kind, segment.interval.len().0)?;
+            if let Some(call) = segment.call() {
+                self.text_argument("call", trace.call_name(call))?;
+            }
+            if let Some(range) = segment.range().and_then(|range| trace.ranges.get(range.index())) {
+                self.text_argument("range", trace.names.get(range.name))?;
+            }
+            self.out.write_all(b"}")?;
+        }
+        self.out.write_all(b"]")?;
+        self.end()
+    }
+}

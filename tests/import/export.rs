@@ -1,0 +1,232 @@
+//! What is written for other programs, read back by readers that share nothing with the writers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use bubblescope::analysis::{Analysis, Options, analyze};
+use bubblescope::export::{CSV_COLUMNS, chrome, csv};
+use bubblescope::open::open;
+use bubblescope::trace::{
+    CallInput, CorrelationId, Detail, GraphId, OpInput, OpKind, OverheadKind, RangeKind, Trace, TraceBuilder,
+};
+use proptest::prelude::*;
+use serde_json::Value;
+
+/// A trace with everything: streams whose ops overlap, calls and ranges that nest and that cross, two processes with the
+/// same numbers, names with every kind of character.
+fn eventful(times: &[(i64, i64)]) -> Trace {
+    let mut builder = TraceBuilder::new();
+    for (index, &(at, length)) in times.iter().enumerate() {
+        let pid = 10 + (index % 2) as u32;
+        let process = builder.process(pid);
+        let device = builder.device(u32::from(index % 3 == 0));
+        let context = builder.context(process, device.0 + 1, device);
+        let stream = builder.stream(context, 7 + (index % 5 / 3) as u32);
+        let thread = builder.thread(process, 5);
+        let correlation = CorrelationId(index as u64 / 2 + 1);
+        let kinds = [OpKind::Kernel, OpKind::Copy, OpKind::Memset, OpKind::Graph];
+        let name = builder.name(["k\"e\\r,n\nel", "_Z4stepPf", "Memcpy HtoD", "\u{1F600}"][index % 4]);
+        let launch = builder.name(["cudaLaunchKernel_v7000", "cuLaunchKernel"][index % 2]);
+        builder.push_call(CallInput { start: at, end: at + length / 2, thread, name: launch, correlation, result: 0 });
+        builder.push_op(OpInput {
+            start: at + 7,
+            end: at + 7 + length,
+            stream,
+            kind: kinds[index % 4],
+            name,
+            correlation,
+            bytes: 8,
+            graph: GraphId((index % 2) as u32),
+            graph_node: index as u64,
+            detail: Detail::None,
+        });
+        builder.push_range(at - 3, at + length, thread, name, RangeKind::Nvtx);
+        builder.push_overhead(at, at + 2, OverheadKind::LazyLoading, process, Some(thread), CorrelationId::NONE);
+    }
+    builder.meta.epoch_ns = 1_764_000_000_000_000_000;
+    builder.finish().unwrap()
+}
+
+fn recorded() -> Trace {
+    open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scalar-readback/kernels-4/sync.bubcap")).unwrap()
+}
+
+fn of(trace: &Trace) -> Analysis {
+    analyze(trace, &Options::default())
+}
+
+/// The events of the Chrome JSON of a trace.
+fn events(trace: &Trace, analysis: &Analysis) -> Vec<Value> {
+    let mut text = Vec::new();
+    chrome(trace, analysis, &mut text).unwrap();
+    let json: Value = serde_json::from_slice(&text).expect("strict JSON");
+    assert_eq!(json["baseTimeNanoseconds"], trace.meta.epoch_ns);
+    let Value::Array(events) = &json["traceEvents"] else { panic!("traceEvents is a list") };
+    events.clone()
+}
+
+/// Microseconds with three decimals as nanoseconds.
+fn ns(micros: &Value) -> i64 {
+    let micros = micros.as_f64().unwrap();
+    (micros * 1_000.0).round() as i64
+}
+
+/// One complete slice: track, start, end, category, name and arguments.
+type Slice<'v> = ((i64, i64), i64, i64, &'v str, &'v str, &'v Value);
+
+fn slices(events: &[Value]) -> Vec<Slice<'_>> {
+    let complete = events.iter().filter(|event| event["ph"] == "X");
+    complete
+        .map(|event| {
+            let track = (event["pid"].as_i64().unwrap(), event["tid"].as_i64().unwrap());
+            let start = ns(&event["ts"]);
+            let text = |key: &str| event[key].as_str().unwrap();
+            (track, start, start + ns(&event["dur"]), text("cat"), text("name"), &event["args"])
+        })
+        .collect()
+}
+
+/// Checks what Perfetto needs and would not complain about.
+fn assert_drawable(events: &[Value]) {
+    let slices = slices(events);
+    let mut tracks: BTreeMap<(i64, i64), Vec<(i64, i64)>> = BTreeMap::new();
+    for &(track, start, end, ..) in &slices {
+        tracks.entry(track).or_default().push((start, end));
+    }
+    let threads: BTreeSet<i64> = tracks.keys().map(|&(_, tid)| tid).collect();
+    assert_eq!(threads.len(), tracks.len(), "a thread's number is used once in the file");
+    let named: BTreeSet<(i64, i64)> = events
+        .iter()
+        .filter(|event| event["name"] == "thread_name")
+        .map(|event| (event["pid"].as_i64().unwrap(), event["tid"].as_i64().unwrap()))
+        .collect();
+    assert_eq!(named, tracks.keys().copied().collect());
+    for (track, mut inside) in tracks {
+        inside.sort_by_key(|&(start, end)| (start, -end));
+        let mut open: Vec<i64> = Vec::new();
+        for (start, end) in inside {
+            while open.last().is_some_and(|&last| last <= start) {
+                open.pop();
+            }
+            assert!(open.last().is_none_or(|&last| end <= last), "a slice crosses another on {track:?}");
+            open.push(end);
+        }
+    }
+    let begins: BTreeSet<((i64, i64), i64)> = slices.iter().map(|&(track, start, ..)| (track, start)).collect();
+    let mut ends: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event["ph"] == "s" || event["ph"] == "f") {
+        let track = (event["pid"].as_i64().unwrap(), event["tid"].as_i64().unwrap());
+        assert!(begins.contains(&(track, ns(&event["ts"]))), "an arrow's end lies on a slice: {event}");
+        ends.entry(event["id"].as_i64().unwrap()).or_default().push(event["ph"].as_str().unwrap());
+    }
+    assert!(ends.values().all(|ends| *ends == ["s", "f"]), "each arrow has two ends");
+}
+
+/// Every op, call, range and bubble of the trace is there once, to the nanosecond.
+fn assert_complete(trace: &Trace, analysis: &Analysis, events: &[Value]) {
+    let slices = slices(events);
+    let of = |wanted: &[&str]| -> Vec<(i64, i64)> {
+        let mut found: Vec<(i64, i64)> = slices
+            .iter()
+            .filter(|(_, _, _, category, ..)| wanted.contains(category))
+            .map(|&(_, start, end, ..)| (start, end))
+            .collect();
+        found.sort_unstable();
+        found
+    };
+    let sorted = |mut all: Vec<(i64, i64)>| {
+        all.sort_unstable();
+        all
+    };
+    let ops = trace.ops.indices().map(|op| (trace.ops.start[op.index()].0, trace.ops.end[op.index()].0)).collect();
+    assert_eq!(of(&["kernel", "gpu_memcpy", "gpu_memset"]), sorted(ops));
+    let calls = trace.calls.indices().map(|call| (trace.calls.start[call.index()].0, trace.calls.end[call.index()].0));
+    assert_eq!(of(&["cuda_runtime", "cuda_driver"]), sorted(calls.collect()));
+    let ranges = trace.ranges.iter().map(|range| (range.interval.start.0, range.interval.end.0)).collect();
+    assert_eq!(of(&["nvtx", "cpu_op", "user_annotation"]), sorted(ranges));
+    let bubbles = analysis.devices.iter().flat_map(|device| &device.bubbles);
+    let bubbles = bubbles.map(|bubble| (bubble.interval.start.0, bubble.interval.end.0)).collect();
+    assert_eq!(of(&["bubble"]), sorted(bubbles));
+    for (_, start, end, category, name, args) in &slices {
+        if *category == "bubble" {
+            let segments = args["segments"].as_array().unwrap();
+            let tiled: i64 = segments.iter().map(|segment| segment["ns"].as_i64().unwrap()).sum();
+            assert_eq!(tiled, end - start);
+            assert!(name.starts_with(args["cause"].as_str().unwrap()), "{name}: {args}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_is_whole_in_chromes_json() {
+    let trace = recorded();
+    let analysis = of(&trace);
+    let events = events(&trace, &analysis);
+    assert_drawable(&events);
+    assert_complete(&trace, &analysis, &events);
+    let arrows = events.iter().filter(|event| event["ph"] == "s").count();
+    let launches = trace.calls.indices().filter(|&call| !trace.call_ops(call).is_empty()).count();
+    assert!(launches > 100 && arrows == launches, "{arrows} arrows for {launches} launches");
+    let drained = slices(&events).iter().filter(|slice| slice.5["drained by"] == "cuStreamSynchronize").count();
+    assert!(drained > 10, "{drained}");
+}
+
+/// Cells of a table as RFC 4180 has them.
+fn cells(text: &str) -> Vec<Vec<String>> {
+    let (mut rows, mut row, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, quoted) {
+            ('"', true) if chars.peek() == Some(&'"') => cell.extend(chars.next()),
+            ('"', _) => quoted = !quoted,
+            (',', false) => row.push(std::mem::take(&mut cell)),
+            ('\n', false) => {
+                row.push(std::mem::take(&mut cell));
+                rows.push(std::mem::take(&mut row));
+            }
+            (c, _) => cell.push(c),
+        }
+    }
+    assert!(row.is_empty() && cell.is_empty() && !quoted, "the last row ends like the others");
+    rows
+}
+
+fn assert_table(trace: &Trace, analysis: &Analysis) {
+    let mut text = Vec::new();
+    csv(trace, analysis, &mut text).unwrap();
+    let rows = cells(std::str::from_utf8(&text).unwrap());
+    assert_eq!(rows[0], CSV_COLUMNS);
+    assert!(rows.iter().all(|row| row.len() == CSV_COLUMNS.len()));
+    let bubbles = analysis.devices.iter().map(|device| device.bubbles.len()).sum::<usize>();
+    assert_eq!(rows.len() - 1, trace.event_count() + bubbles);
+    let length = |record: &str| -> i64 {
+        rows.iter().filter(|row| row[0] == record).map(|row| row[4].parse::<i64>().unwrap()).sum()
+    };
+    let idle: i64 = analysis.devices.iter().map(|device| device.partition.idle.0).sum();
+    assert_eq!(length("bubble"), idle);
+    assert_eq!(length("call"), trace.calls.indices().map(|call| trace.calls.interval(call).len().0).sum::<i64>());
+    let of_ops: i64 = ["kernel", "copy", "memset", "graph"].into_iter().map(length).sum();
+    assert_eq!(of_ops, trace.ops.indices().map(|op| trace.ops.interval(op).len().0).sum::<i64>());
+    for name in trace.ranges.iter().map(|range| trace.names.get(range.name)) {
+        assert!(rows.iter().any(|row| row[0] == "range" && row[2] == name), "{name:?}");
+    }
+}
+
+#[test]
+fn a_recording_is_whole_in_a_table() {
+    let trace = recorded();
+    assert_table(&trace, &of(&trace));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn anything_is_whole_and_drawable(times in proptest::collection::vec((10..3_000_i64, 0..400_i64), 0..60)) {
+        let trace = eventful(&times);
+        let analysis = of(&trace);
+        let events = events(&trace, &analysis);
+        assert_drawable(&events);
+        assert_complete(&trace, &analysis, &events);
+        assert_table(&trace, &analysis);
+    }
+}
