@@ -167,7 +167,7 @@ fn a_recording_is_whole_in_chromes_json() {
     let arrows = events.iter().filter(|event| event["ph"] == "s").count();
     let launches = trace.calls.indices().filter(|&call| !trace.call_ops(call).is_empty()).count();
     assert!(launches > 100 && arrows == launches, "{arrows} arrows for {launches} launches");
-    let drained = slices(&events).iter().filter(|slice| slice.5["drained by"] == "cuStreamSynchronize").count();
+    let drained = slices(&events).iter().filter(|slice| slice.5["drained by"].is_string()).count();
     assert!(drained > 10, "{drained}");
 }
 

@@ -1,6 +1,7 @@
 //! SQLite exports of Nsight Systems.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use bubblescope::analysis::{Options, analyze, full};
 use bubblescope::open::{OpenError, open};
@@ -50,7 +51,8 @@ fn global(pid: i64, tid: i64) -> i64 {
 fn export(sql: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("with ? and #.sqlite");
-    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    let sql = format!("PRAGMA synchronous = OFF; BEGIN; {sql} ; COMMIT;");
+    Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
     (folder, path)
 }
 
@@ -377,10 +379,10 @@ fn a_cut_or_damaged_database_is_one_line() {
 }
 
 /// An export of a few pages to damage.
-fn sound() -> Vec<u8> {
+static SOUND: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let (_folder, path) = export(&format!("{SCHEMA}{}", launches(42, 1..100)));
     std::fs::read(path).unwrap()
-}
+});
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
@@ -389,7 +391,7 @@ proptest! {
         flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
         cut in proptest::option::weighted(0.2, any::<prop::sample::Index>()),
     ) {
-        let mut bytes = sound();
+        let mut bytes = SOUND.clone();
         for (at, value) in flips {
             let at = at.index(bytes.len());
             bytes[at] = value;
@@ -451,8 +453,8 @@ fn small_inputs_that_break_tools_do_not_break_this_one() {
     assert_eq!((dangling.ops.len(), dangling.op_name(OpIdx(0))), (1, "(name 999)"));
 
     let unified = open(&at("s14_uvm_migrations.sqlite")).unwrap();
-    let copies = unified.ops.indices().filter(|op| unified.ops.kind[op.index()].is_copy());
-    assert_eq!(copies.clone().count(), 15);
+    let copies: Vec<OpIdx> = unified.ops.indices().filter(|op| unified.ops.kind[op.index()].is_copy()).collect();
+    assert_eq!(copies.len(), 15);
     for op in copies {
         assert_eq!(unified.ops.launch(op), None);
         assert_eq!(unified.streams[unified.ops.stream[op.index()].index()].id, Stream::MIGRATIONS);

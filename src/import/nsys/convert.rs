@@ -10,7 +10,7 @@ use crate::import::{ImportError, Notes};
 use crate::trace::{
     ApiKind, CallInput, CaptureMode, ContextIdx, CorrelationId, Detail, Device, EventInput, GraphId, MemoryKind,
     NameId, OpInput, OpKind, OverheadKind, ProcessIdx, RangeKind, Recorded, StreamIdx, StreamKind, SyncInput, SyncKind,
-    Trace, TraceBuilder,
+    ThreadIdx, Trace, TraceBuilder,
 };
 
 /// Tables of one family, whatever a version calls them.
@@ -493,14 +493,19 @@ impl Export<'_> {
 
     /// Names processes, threads and devices, and says where the export comes from and what it lacks.
     fn describe(&mut self) -> Result<(), ImportError> {
-        self.each(&["ThreadNames"], &["globalTid", "nameId"], |export, row| {
-            let thread = row.int(0).and_then(|id| export.lanes.known_thread(id));
-            let name = row.int(1).and_then(|id| export.strings.text(id));
-            if let (Some(thread), Some(name)) = (thread, name) {
-                export.builder.set_thread_name(thread, &name);
+        let mut names: Vec<(Option<i64>, ThreadIdx, i64)> = Vec::new();
+        self.each(&["ThreadNames"], &["globalTid", "nameId", "priority"], |export, row| {
+            if let (Some(thread), Some(name)) = (row.int(0).and_then(|id| export.lanes.known_thread(id)), row.int(1)) {
+                names.push((row.int(2), thread, name));
             }
             Some(())
         })?;
+        names.sort_unstable();
+        for (_, thread, name) in names {
+            if let Some(name) = self.strings.text(name) {
+                self.builder.set_thread_name(thread, &name);
+            }
+        }
         self.each(&["PROCESSES"], &["globalPid", "name"], |export, row| {
             let process = row.int(0).and_then(|id| export.lanes.known_process(id));
             if let (Some(process), Some(name)) = (process, row.text(1)) {
