@@ -177,8 +177,8 @@ fn report(args: &RecordArgs, trace: &Trace, shown: &str) -> anyhow::Result<()> {
 fn keep(args: &RecordArgs, spools: &[Spool], trace: &Trace) -> anyhow::Result<Vec<PathBuf>> {
     let Some(path) = &args.output else { return Ok(vec![keep_numbered(trace, &stem(&args.command))?]) };
     match Kind::of(path)? {
-        Kind::TraceFile => {
-            file::write_path(trace, path).with_context(|| format!("cannot write {}", path.display()))?;
+        kind @ (Kind::TraceFile | Kind::Chrome | Kind::ChromeGzip | Kind::Csv) => {
+            output::write_trace(trace, path, kind)?;
             Ok(vec![path.clone()])
         }
         Kind::Spool => {
