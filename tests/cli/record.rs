@@ -48,7 +48,7 @@ impl Place {
         for variable in ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "BUBBLESCOPE_INJECT"] {
             command.env_remove(variable);
         }
-        command.env("BUBBLESCOPE_INJECT_LIBRARY", "/no/library/is/loaded.so");
+        command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command
     }
 
@@ -117,7 +117,7 @@ fn the_environment_and_the_folder_stay_as_they_were() {
     let script = "cat /proc/self/environ; pwd";
     let mut plain = Command::new("sh");
     plain.args(["-c", script]).current_dir(place.folder.path());
-    plain.env("BUBBLESCOPE_INJECT_LIBRARY", "/no/library/is/loaded.so");
+    plain.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     for variable in ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "BUBBLESCOPE_INJECT"] {
         plain.env_remove(variable);
     }
@@ -398,7 +398,6 @@ fn what_was_ignored_stays_ignored() {
     command.args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"]);
     let record = place.record(&[], "kill -INT $$; kill -HUP $$; kill -INT $PPID; sleep 0.1; exit 6");
     command.arg(record.get_program()).args(record.get_args()).current_dir(place.folder.path());
-    command.env("BUBBLESCOPE_INJECT_LIBRARY", "/no/library/is/loaded.so");
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(6), "{}", text(&output.stderr));
     assert!(!text(&output.stderr).contains("waiting for the program"), "{}", text(&output.stderr));

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use bubblescope::atomic::write_atomically;
+use bubblescope::capture::library::{self, Library};
 use bubblescope::capture::record::{self, Collected, Notice, Plan, Ran, RecordError, Spool, collect, sentence};
 use bubblescope::report::text::{bytes, contents};
 use bubblescope::trace::{Trace, file};
@@ -22,14 +23,16 @@ use crate::output::{self, Kind};
 
 /// Records a program and ends with its exit code.
 pub(crate) fn record(args: &RecordArgs) -> ExitCode {
-    let (plan, folder) = match prepare(args) {
+    let Prepared { plan, folder, library } = match prepare(args) {
         Ok(prepared) => prepared,
         Err(error) => {
             output::complain(&format!("{error:#}"));
             return ExitCode::from(BEFORE_START);
         }
     };
-    match record::run(&plan, &mut |notice| output::remark(&words(&notice))) {
+    let ran = record::run(&plan, &mut |notice| output::remark(&words(&notice)));
+    drop(library);
+    match ran {
         Ok(ran) => {
             // The program is not to blame for what goes wrong from here on, so its exit code stays.
             if let Err(error) = finish(args, folder, &ran) {
@@ -49,8 +52,17 @@ pub(crate) fn record(args: &RecordArgs) -> ExitCode {
     }
 }
 
+/// All that a recording needs.
+struct Prepared {
+    plan: Plan,
+    /// Where the processes leave their files.
+    folder: TempDir,
+    /// What is loaded into them, to be kept for as long.
+    library: Library,
+}
+
 /// Finds out whatever would keep a recording from being kept before anything is started.
-fn prepare(args: &RecordArgs) -> anyhow::Result<(Plan, TempDir)> {
+fn prepare(args: &RecordArgs) -> anyhow::Result<Prepared> {
     ensure!(
         args.format == Format::Text || args.report.is_some(),
         "--format json needs --report FILE: standard output is the program's"
@@ -68,10 +80,11 @@ fn prepare(args: &RecordArgs) -> anyhow::Result<(Plan, TempDir)> {
     let folder = tempfile::Builder::new().prefix(".bubble-report-").tempdir_in(&beside);
     let folder = folder.with_context(|| format!("cannot make a folder for the recording in {}", beside.display()))?;
     let Some((program, arguments)) = args.command.split_first() else { anyhow::bail!("there is no program to record") };
+    let library = library::locate()?;
     let plan = Plan {
         program: program.clone(),
         arguments: arguments.to_vec(),
-        library: library()?,
+        library: library.path().to_owned(),
         folder: folder.path().to_owned(),
         config: cupti::Config {
             graphs: args.graphs.into(),
@@ -84,20 +97,7 @@ fn prepare(args: &RecordArgs) -> anyhow::Result<(Plan, TempDir)> {
         },
         window: RecordingWindow { delay: args.delay, duration: args.duration, range: args.capture_range.clone() },
     };
-    Ok((plan, folder))
-}
-
-/// The recorder library, which stands beside this program or where the environment says.
-fn library() -> anyhow::Result<PathBuf> {
-    const NAME: &str = "libbubblescope_inject.so";
-    const VARIABLE: &str = "BUBBLESCOPE_INJECT_LIBRARY";
-    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-        return std::path::absolute(path).context("cannot find the recorder library");
-    }
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let path = program.with_file_name(NAME);
-    ensure!(path.exists(), "the recorder library {} is not there; {VARIABLE} may name another", path.display());
-    Ok(path)
+    Ok(Prepared { plan, folder, library })
 }
 
 /// What a notice says to people.

@@ -79,8 +79,12 @@ pub fn collect(folder: &Path, command: &[String], seen: &Seen) -> std::io::Resul
 /// What a fault means, in one sentence.
 pub fn sentence(fault: &Fault) -> String {
     let Fault { pid, message, before_recording, .. } = fault;
-    let what = if *before_recording { "was not recorded" } else { "could not be recorded to its end" };
-    format!("process {pid}{} {what}: {message}", in_parentheses(&name_of(fault)))
+    let who = format!("process {pid}{}", in_parentheses(&name_of(fault)));
+    if *before_recording {
+        format!("{who} was not recorded: {message}")
+    } else {
+        format!("the recording of {who} is not complete: {message}")
+    }
 }
 
 fn in_parentheses(name: &str) -> String {
@@ -179,7 +183,7 @@ mod tests {
         assert_eq!(collected.spools.len(), 1);
         let meta = collected.trace.unwrap().unwrap().meta;
         let warnings = meta.warnings.join("\n");
-        for part in ["recording of process 6", "recording of process 8", "process 5 (python x", "to its end"] {
+        for part in ["recording of process 6", "recording of process 8", "recording of process 5 (python x", "is not complete"] {
             assert!(warnings.contains(part), "{part}: {warnings}");
         }
         let unrecorded: Vec<_> = meta.unrecorded.iter().map(|process| (process.pid, &process.reason)).collect();
