@@ -8,4 +8,5 @@ pub mod campaign;
 pub mod child;
 pub mod convert;
 pub mod doctor;
+pub mod library;
 pub mod record;

@@ -303,8 +303,8 @@ mod tests {
         let extension = mine.with_file_name("x.so").parent().unwrap().join("../../../torch/lib/libtorch.so");
         let cudart = root.join("opt/cuda-13.1/targets/x86_64-linux/lib/libcudart.so.13.1.80");
         fs::create_dir_all(cudart.parent().unwrap()).unwrap();
-        assert_eq!(found(&[]), [other.clone()]);
-        assert_eq!(found(&[extension.clone()]), [mine.clone(), other.clone()]);
+        assert_eq!(found(&[]), [&*other]);
+        assert_eq!(found(std::slice::from_ref(&extension)), [&*mine, &*other]);
         assert_eq!(found(&[extension, cudart]), [beside, mine, other]);
     }
 

@@ -15,30 +15,44 @@ pub(crate) const SCENARIO: &str = "COLLECTOR_TEST_SCENARIO";
 pub(crate) const SPOOL: &str = "COLLECTOR_TEST_SPOOL";
 const LIBRARY: &str = "COLLECTOR_TEST_LIBRARY";
 
-/// Where the mock is. It is built once, by cargo; children are told.
+/// What the tests run, built by cargo.
+#[derive(Debug)]
+pub(crate) struct Built {
+    /// The library that plays CUPTI.
+    pub(crate) mock: PathBuf,
+    /// The program that plays a CUDA program.
+    pub(crate) target: PathBuf,
+    /// The recorder library.
+    pub(crate) inject: PathBuf,
+}
+
+pub(crate) fn built() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let output = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "mock-cupti", "--package", "bubblescope-inject"])
+            .args(["--message-format", "json"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let files: Vec<PathBuf> = String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .filter_map(|message| message["filenames"].as_array().cloned())
+            .flatten()
+            .filter_map(|file| Some(PathBuf::from(file.as_str()?)))
+            .collect();
+        let file =
+            |name: &str| files.iter().find(|file| file.ends_with(name)).expect("cargo tells where it is").clone();
+        Built { mock: file("libmock_cupti.so"), target: file("mock-target"), inject: file("libbubblescope_inject.so") }
+    })
+}
+
+/// Where the mock is; children are told.
 pub(crate) fn library() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT
-        .get_or_init(|| {
-            if let Some(path) = std::env::var_os(LIBRARY) {
-                return path.into();
-            }
-            let output = Command::new(env!("CARGO"))
-                .args(["build", "--quiet", "--package", "mock-cupti", "--message-format", "json"])
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .output()
-                .unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            String::from_utf8(output.stdout)
-                .unwrap()
-                .lines()
-                .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-                .filter_map(|message| message["filenames"].as_array().cloned())
-                .flatten()
-                .find_map(|file| Some(PathBuf::from(file.as_str()?)).filter(|file| file.ends_with("libmock_cupti.so")))
-                .expect("cargo tells where the mock is")
-        })
-        .clone()
+    std::env::var_os(LIBRARY).map_or_else(|| built().mock.clone(), PathBuf::from)
 }
 
 /// A child that has ended. Its spool goes away with it.

@@ -21,6 +21,7 @@ macro_rules! scenarios {
 
 mod common;
 mod driver;
+mod inject;
 mod recording;
 
 /// Not a test of its own: the body of the scenario that the environment names.

@@ -1,0 +1,152 @@
+//! A program that plays a CUDA program: it does what its arguments say, one after the other, and returns from `main`.
+//!
+//! | step | meaning |
+//! |---|---|
+//! | `inject:R` | starts CUDA: loads the library as libcuda does; its entry must return R |
+//! | `nvtx:R` | the first NVTX call, in the same way |
+//! | `load:PATH` | loads a library |
+//! | `launch:THREADS:N`, `unfinished`, `call:DOMAIN:ID` | work of the mock |
+//! | `push:TEXT`, `pop` | an NVTX range |
+//! | `count:NAME:N` | the mock must have counted so many |
+//! | `sleep:MS`, `say` | waits; prints a line to each output |
+//! | `fork` … `end` | a forked child does what stands between, and must end well |
+//! | `exec` | starts itself anew with the steps that follow |
+//! | `limit:BYTES` | no file may grow beyond that |
+//! | `close` | closes every descriptor above 2 and opens `/dev/null` instead |
+//! | `exit:N`, `exit-elsewhere:N`, `_exit:N`, `abort`, `kill:SIGNAL` | an end |
+//!
+//! `TARGET_MOCK` names the mock.
+
+#![expect(unsafe_code, reason = "plays a C program")]
+#![expect(clippy::unwrap_used, reason = "it is a test's program")]
+
+use libloading::os::unix::{Library, RTLD_NOW};
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::time::Duration;
+
+fn main() {
+    let steps: Vec<String> = std::env::args().skip(1).collect();
+    let mut at = 0;
+    while at < steps.len() {
+        let step = &steps[at];
+        at += 1;
+        let (name, rest) = step.split_once(':').unwrap_or((step, ""));
+        let number = || rest.parse::<i32>().unwrap();
+        match name {
+            "inject" => initialize("CUDA_INJECTION64_PATH", number()),
+            "nvtx" => initialize("NVTX_INJECTION64_PATH", number()),
+            "load" => {
+                open(rest);
+            }
+            "launch" => {
+                let (threads, launches) = rest.split_once(':').unwrap();
+                let launch = function::<extern "C" fn(u32, u32)>("mock_launch");
+                launch(threads.parse().unwrap(), launches.parse().unwrap());
+            }
+            "unfinished" => function::<extern "C" fn()>("mock_unfinished")(),
+            "call" => {
+                let (domain, id) = rest.split_once(':').unwrap();
+                function::<extern "C" fn(u32, u32)>("mock_call")(domain.parse().unwrap(), id.parse().unwrap());
+            }
+            "push" => {
+                let text = CString::new(rest).unwrap();
+                nvtx(8, &[text.as_ptr() as usize]);
+            }
+            "pop" => nvtx(11, &[0]),
+            "count" => {
+                let (name, expected) = rest.split_once(':').unwrap();
+                let name = CString::new(name).unwrap();
+                let count = function::<extern "C" fn(*const c_char) -> i64>("mock_counter")(name.as_ptr());
+                assert_eq!(count, expected.parse::<i64>().unwrap(), "{step}");
+            }
+            "sleep" => std::thread::sleep(Duration::from_millis(rest.parse().unwrap())),
+            "say" => {
+                println!("out");
+                eprintln!("err");
+            }
+            "fork" => {
+                // SAFETY: the child does only what is under test.
+                let child = unsafe { libc::fork() };
+                if child != 0 {
+                    let mut status = 0;
+                    // SAFETY: waits for our own child.
+                    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+                    assert_eq!(status, 0, "the forked child");
+                    at += steps[at..].iter().position(|step| step == "end").unwrap() + 1;
+                }
+            }
+            // SAFETY: runs the exit handlers, as any program may.
+            "end" => unsafe { libc::exit(0) },
+            "exec" => panic!("{}", Command::new(std::env::current_exe().unwrap()).args(&steps[at..]).exec()),
+            "limit" => {
+                let limit = rest.parse().unwrap();
+                let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+                // SAFETY: the pointer is valid.
+                assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
+            }
+            "close" => close(),
+            // SAFETY: as above.
+            "exit" => unsafe { libc::exit(number()) },
+            "exit-elsewhere" => {
+                let code = number();
+                // SAFETY: as above.
+                std::thread::spawn(move || unsafe { libc::exit(code) });
+                std::thread::sleep(Duration::from_secs(60));
+            }
+            // SAFETY: ends the process.
+            "_exit" => unsafe { libc::_exit(number()) },
+            "abort" => std::process::abort(),
+            // SAFETY: ends the process.
+            "kill" => unsafe {
+                libc::kill(libc::getpid(), number());
+            },
+            _ => panic!("unknown step {step}"),
+        }
+    }
+}
+
+fn open(path: &str) -> ManuallyDrop<Library> {
+    // SAFETY: the libraries are the mock and the one under test.
+    ManuallyDrop::new(unsafe { Library::open(Some(path), RTLD_NOW) }.unwrap())
+}
+
+fn initialize(variable: &str, expected: c_int) {
+    let library = open(&std::env::var(variable).unwrap());
+    // SAFETY: these are the signatures of the two entries.
+    let result = unsafe {
+        if variable.starts_with("CUDA") {
+            let entry = library.get::<unsafe extern "C" fn() -> c_int>(b"InitializeInjection\0").unwrap();
+            entry()
+        } else {
+            let entry =
+                library.get::<unsafe extern "C" fn(*mut c_void) -> c_int>(b"InitializeInjectionNvtx2\0").unwrap();
+            entry(std::ptr::null_mut())
+        }
+    };
+    assert_eq!(result, expected, "{variable}");
+}
+
+fn function<T: Copy>(name: &str) -> T {
+    let mock = open(&std::env::var("TARGET_MOCK").unwrap());
+    // SAFETY: the callers name functions of the mock with their signatures.
+    *unsafe { mock.get::<T>(name.as_bytes()) }.unwrap()
+}
+
+fn nvtx(id: u32, arguments: &[usize]) {
+    let call = function::<extern "C" fn(u32, *const c_void, *const c_void)>("mock_nvtx");
+    call(id, arguments.as_ptr().cast(), std::ptr::null());
+}
+
+fn close() {
+    for fd in 3..64 {
+        // SAFETY: this program does not use them any more; that others do is what is tested.
+        unsafe { libc::close(fd) };
+    }
+    for _ in 3..64 {
+        // SAFETY: the path is a terminated text.
+        unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+    }
+}
