@@ -7,6 +7,7 @@ use cupti::loader::{CUPTI_VARIABLE, DriverError, Survey, survey};
 use serde::Serialize;
 
 use super::child::{self, Probe, Recorded, Recording, RepetitionError};
+use super::library;
 
 /// The schema of a [`Diagnosis`] as JSON: every field is always there, and what could not be found out is null beside an
 /// `error` that says why.
@@ -24,6 +25,8 @@ pub struct Diagnosis {
     pub gpus: Result<Vec<String>, String>,
     /// Every libcupti found, the first to be tried first; the others are not, if it was asked for.
     pub libraries: Vec<Library>,
+    /// The recorder library that is loaded into programs, or why there is none.
+    pub recorder: Result<PathBuf, String>,
     /// What may be in the way.
     pub conflicts: Vec<String>,
     /// What recorded in a try, or why recording does not work.
@@ -68,6 +71,7 @@ struct Document {
     kernel_module: Option<String>,
     gpus: GpusDocument,
     libraries: Vec<Library>,
+    recorder: RecorderDocument,
     conflicts: Vec<String>,
     recording: RecordingDocument,
 }
@@ -81,6 +85,12 @@ struct DriverDocument {
 #[derive(Serialize)]
 struct GpusDocument {
     names: Option<Vec<String>>,
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct RecorderDocument {
+    path: Option<PathBuf>,
     error: Option<String>,
 }
 
@@ -103,6 +113,7 @@ impl From<Diagnosis> for Document {
     fn from(found: Diagnosis) -> Self {
         let (cuda, driver_error) = split(found.driver);
         let (names, gpus_error) = split(found.gpus);
+        let (path, recorder_error) = split(found.recorder);
         let (recorded, error) = split(found.recording);
         let (library, version, kinds) =
             recorded.map_or((None, None, None), |r| (Some(r.library), Some(r.version), Some(r.kinds)));
@@ -112,6 +123,7 @@ impl From<Diagnosis> for Document {
             kernel_module: found.kernel_module,
             gpus: GpusDocument { names, error: gpus_error },
             libraries: found.libraries,
+            recorder: RecorderDocument { path, error: recorder_error },
             conflicts: found.conflicts,
             recording: RecordingDocument { library, version, kinds, error },
         }
@@ -140,6 +152,9 @@ pub fn examine(program: &Path, scratch: &Path, cupti: Option<PathBuf>) -> Diagno
         kernel_module: survey.kernel_module.clone(),
         gpus: probe.gpus,
         libraries,
+        recorder: library::locate()
+            .map(|library| library.path().to_owned())
+            .map_err(|error| format!("{:#}", anyhow::Error::from(error))),
         conflicts: missing.into_iter().chain(in_the_way).collect(),
         recording: probe.recording,
     }
@@ -262,12 +277,14 @@ mod tests {
             kernel_module: None,
             gpus: Err(none()),
             libraries: Vec::new(),
+            recorder: Err(none()),
             conflicts: Vec::new(),
             recording: Err(none()),
         };
         let good = Diagnosis {
             driver: Ok("13.0".to_owned()),
             gpus: Ok(vec!["NVIDIA H200".to_owned()]),
+            recorder: Ok("/x/libbubblescope_inject.so".into()),
             recording: Ok(Recorded { library: "libcupti.so.13".to_owned(), version: 130_001, kinds: vec![10] }),
             ..bad.clone()
         };
@@ -277,7 +294,7 @@ mod tests {
         shape(&bad, "", &mut other);
         assert_eq!(one, other);
         assert_eq!(good["schema"], SCHEMA);
-        for part in ["driver", "gpus", "recording"] {
+        for part in ["driver", "gpus", "recorder", "recording"] {
             assert!(good[part]["error"].is_null() && bad[part]["error"] == "none");
         }
         assert_eq!(good["recording"]["version"], 130_001);

@@ -51,6 +51,10 @@ fn write(diagnosis: &Diagnosis, out: &mut impl Write) -> io::Result<()> {
         let release = library.release.as_deref().map_or(String::new(), |release| format!(" ({release})"));
         row("libcupti", &format!("{}{release}", library.path.display()))?;
     }
+    match &diagnosis.recorder {
+        Ok(path) => row("recorder", &path.display().to_string())?,
+        Err(reason) => row("recorder", reason)?,
+    }
     for conflict in &diagnosis.conflicts {
         row("in the way?", conflict)?;
     }
