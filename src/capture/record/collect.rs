@@ -183,7 +183,9 @@ mod tests {
         assert_eq!(collected.spools.len(), 1);
         let meta = collected.trace.unwrap().unwrap().meta;
         let warnings = meta.warnings.join("\n");
-        for part in ["recording of process 6", "recording of process 8", "recording of process 5 (python x", "is not complete"] {
+        for part in
+            ["recording of process 6", "recording of process 8", "recording of process 5 (python x", "is not complete"]
+        {
             assert!(warnings.contains(part), "{part}: {warnings}");
         }
         let unrecorded: Vec<_> = meta.unrecorded.iter().map(|process| (process.pid, &process.reason)).collect();
