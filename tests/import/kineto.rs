@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::Path;
 
-use bubblescope::analysis::{Analysis, Options, analyze};
+use bubblescope::analysis::{self, Analysis, Options, analyze};
 use bubblescope::import::{ImportError, kineto};
 use bubblescope::open::{OpenError, open};
+use bubblescope::report::{self, Report};
 use bubblescope::trace::{Detail, Interval, MemoryKind, Ns, OpKind, RangeKind, SyncKind, Trace};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -138,10 +140,12 @@ fn check_small(name: &str, opened: Result<Trace, OpenError>) {
             assert!(one.warned("is not closed"));
         }
         "r16" => {
-            assert!(one.trace.ops.len() > 10 && losses.is_damaged());
+            // It holds the same events again and again.
+            one.assert_base();
+            assert!(losses.is_damaged() && losses.duplicate_records > 10);
             assert!(one.warned("the file was cut"));
         }
-        "r18" => assert_eq!(one.trace.ops.len(), one.trace.calls.len()),
+        "r18" => one.assert_base(),
         "r20" => {
             one.assert_base();
             assert!(one.warned("control character inside a string: read as it stands (at byte 8"));
@@ -189,6 +193,49 @@ fn every_small_trace_reads_as_its_sentence_says() {
         count += 1;
     }
     assert!(count > 20, "{count} small traces");
+}
+
+/// The whole report on a real trace.
+fn report(corpus: &Path, name: &str) -> Value {
+    let trace = open(&corpus.join("kineto").join(name)).unwrap();
+    let full = analysis::full(&trace, &Options::default());
+    let options = report::Options { path: name.to_owned(), top: 5 };
+    serde_json::to_value(Report::full(&trace, &full, &options)).unwrap()
+}
+
+#[test]
+fn a_busy_device_gives_no_finding() {
+    let Some(corpus) = folder() else { return };
+    for name in ["vllm_decode_graph", "ns_resolution_v100", "triton_compile", "large_integer"] {
+        let report = report(&corpus, &format!("{name}.json.gz"));
+        assert_eq!(report["findings"], Value::Array(Vec::new()), "{name}");
+    }
+}
+
+#[test]
+fn reports_name_what_differs_and_what_is_to_blame() {
+    let Some(corpus) = folder() else { return };
+    // The same training step, which reads its loss back in one of them.
+    let read_back = |report: &Value| -> u64 {
+        let calls = report["sync_calls"].as_array().unwrap().iter();
+        let of_item = calls.filter(|call| call["site"] == "aten::_local_scalar_dense");
+        of_item.map(|call| call["calls"].as_u64().unwrap()).sum()
+    };
+    let [item, none] = ["h200_train_item.json.gz", "h200_train_none.json.gz"].map(|name| report(&corpus, name));
+    assert_eq!((read_back(&item), read_back(&none)), (20, 0));
+    assert_eq!(
+        (&item["iterations"]["blocking_calls_p50"], &none["iterations"]["blocking_calls_p50"]),
+        (&1.into(), &0.into())
+    );
+    // The data loader keeps this one waiting, not the copies that drain the device.
+    let owlv2 = report(&corpus, "owlv2_h100.json.gz");
+    let device = &owlv2["devices"][0];
+    let share =
+        |root: &str| device["idle_by_root"][root].as_u64().unwrap_or(0) * 100 / device["idle_ns"].as_u64().unwrap();
+    assert!(share("host-bound") > 90 && share("blocking-copy") < 2, "{}", device["idle_by_root"]);
+    let finding = &owlv2["findings"][0];
+    assert_eq!(finding["id"], "host-bound-step");
+    assert!(finding["evidence"].to_string().contains("enumerate(DataLoader)"), "{finding}");
 }
 
 /// One launch and its kernel, 10 µs later: the `index`th of a stream.
@@ -437,7 +484,7 @@ fn hostile_text_costs_no_more_than_its_length() {
     });
     assert_eq!(read(many).unwrap().processes.len(), 20_000);
     let mut events = pairs(3);
-    events.insert(2, format!(r#"{{"ph":"X","cat":"kernel","name":"{}","ts":1,"dur":1}}"#, "n".repeat(6 << 20)));
+    events.insert(2, format!(r#"{{"ph":"X","cat":"kernel","name":"{}","ts":1,"dur":1}}"#, "n".repeat(12 << 20)));
     let trace = read(trace_of(&events)).unwrap();
     assert_eq!((trace.ops.len(), trace.calls.len()), (3, 3), "{}", warnings(&trace));
     let trace = read(format!("{{\"a\": {}, \"traceEvents\": [{}", "[".repeat(100_000), pairs(3).join(","))).unwrap();

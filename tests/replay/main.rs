@@ -5,12 +5,12 @@
 
 mod probe;
 mod recorded_pairs;
-mod torch;
 
 use std::path::{Path, PathBuf};
 
 use bubblescope::analysis::replay::{CallSet, Change, MAX_UNCHANGED_ERROR, Replay};
 use bubblescope::analysis::waits::Waits;
+use bubblescope::open::open;
 use bubblescope::trace::{ApiKind, CallIdx, Interval, Ns, Trace};
 use probe::Window;
 
@@ -191,12 +191,13 @@ fn removed_waits_are_predicted_on_all_probe_pairs() {
 #[test]
 fn training_steps_gain_what_they_gained() {
     let Some(corpus) = corpus() else { return };
-    let read = |name: &str| torch::read(&corpus.join("replay").join(format!("torch_{name}.json.gz")));
+    let read = |name: &str| open(&corpus.join("replay").join(format!("torch_{name}.json.gz"))).unwrap();
     // Bound by the device: a wait in every step costs a few per cent, and the replay says how many.
     let without = read("mid_none");
     let pairs: Vec<Pair> =
         ["mid_item", "mid_sync"].map(|name| Pair::new(name.to_owned(), &read(name), &without)).into();
     check(&pairs);
+    assert!(pairs.iter().all(|pair| pair.error(pair.replay.unwrap()).abs() <= 0.01));
     // Bound by the host, whose noise between recordings is larger than what there is to gain: next to nothing.
     for name in ["tiny_item", "tiny_sync"] {
         let pair = Pair::new(name.to_owned(), &read(name), &read("tiny_none"));

@@ -1,5 +1,7 @@
 //! Sorts events into what a trace is made of.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::event::{Arguments, Category, Event, Id, Time};
@@ -77,8 +79,8 @@ pub(super) struct Collector {
     last_thread: Option<(ThreadKey, ProcessIdx, ThreadIdx)>,
     /// Numbers for processes and threads that have a name in the place of one.
     named: FxHashMap<Box<str>, i64>,
-    pub(super) process_names: FxHashMap<i64, String>,
-    pub(super) thread_names: FxHashMap<ThreadKey, String>,
+    pub(super) process_names: BTreeMap<i64, String>,
+    pub(super) thread_names: BTreeMap<ThreadKey, String>,
     copies: FxHashMap<NameId, (MemoryKind, MemoryKind)>,
     api_kinds: FxHashMap<NameId, ApiKind>,
     /// Correlation ids of calls whose name has `Async`.
@@ -106,8 +108,8 @@ impl Collector {
             threads: FxHashMap::default(),
             last_thread: None,
             named: FxHashMap::default(),
-            process_names: FxHashMap::default(),
-            thread_names: FxHashMap::default(),
+            process_names: BTreeMap::new(),
+            thread_names: BTreeMap::new(),
             copies: FxHashMap::default(),
             api_kinds: FxHashMap::default(),
             asynchronous: FxHashSet::default(),

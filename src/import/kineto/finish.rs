@@ -6,8 +6,8 @@ use super::collect::{Collector, LaneKey, RawOp};
 use super::header::Header;
 use crate::import::{ImportError, Notes};
 use crate::trace::{
-    ApiKind, CaptureMode, ContextIdx, CorrelationId, Detail, DeviceIdx, EventInput, OpInput, ProcessIdx, StreamIdx,
-    SyncInput, Trace, rfc3339,
+    CaptureMode, ContextIdx, CorrelationId, Detail, DeviceIdx, EventInput, OpInput, ProcessIdx, StreamIdx, SyncInput,
+    Trace, rfc3339,
 };
 
 /// Times before September 2001 are no Unix times: the clock has another origin.
@@ -109,12 +109,8 @@ impl Collector {
         } else {
             trace.meta.source.captured_on = Some(rfc3339(trace.meta.epoch_ns));
         }
-        let of_graphs = |call: crate::trace::CallIdx| trace.calls.kind[call.index()] == ApiKind::GraphLaunch;
-        let nodes = trace
-            .ops
-            .indices()
-            .any(|op| trace.ops.graph[op.index()].is_some() || trace.ops.launch(op).is_some_and(of_graphs));
-        if nodes {
+        if !trace.ops.is_empty() {
+            // Kineto never asks CUPTI for graph launches as a whole.
             trace.meta.capture_mode = CaptureMode::Node;
         }
         notes.into_warnings(&mut trace.meta);

@@ -149,6 +149,25 @@ pub(super) enum Value<'a> {
     Nested,
 }
 
+/// What a byte may be outside of strings: white space, a part of a number, what ends a number, or anything else.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let sets: [(&[u8], u8); 3] = [(b" \n\t\r", SPACE), (b"0123456789+-.eE", NUMERIC), (b",}]:\"", END)];
+    let mut set = 0;
+    while set < sets.len() {
+        let mut at = 0;
+        while at < sets[set].0.len() {
+            classes[sets[set].0[at] as usize] = sets[set].1;
+            at += 1;
+        }
+        set += 1;
+    }
+    classes
+};
+const SPACE: u8 = 1;
+const NUMERIC: u8 = 2;
+const END: u8 = 3;
+
 /// A position in a piece of JSON text.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
@@ -163,8 +182,8 @@ impl<'a> Lexer<'a> {
         Self { text, at, loose: false, oddities: Oddities::default() }
     }
 
-    /// Reads strings in which quotation marks were not escaped: one ends a string only if what follows can stand behind
-    /// a string. A text must then be known to hold one event and little else, for such a string may run on.
+    /// Reads values in which quotation marks were not escaped: one ends a value only if what follows can stand behind
+    /// one. A text must then be known to hold one event and little else, for such a string may run on.
     pub(super) fn loose(text: &'a [u8], at: usize) -> Self {
         Self { loose: true, ..Self::new(text, at) }
     }
@@ -182,7 +201,7 @@ impl<'a> Lexer<'a> {
     #[inline]
     pub(super) fn peek(&mut self) -> Result<u8, Trouble> {
         while let Some(&byte) = self.text.get(self.at) {
-            if !matches!(byte, b' ' | b'\n' | b'\t' | b'\r') {
+            if CLASSES[byte as usize] != SPACE {
                 return Ok(byte);
             }
             self.at += 1;
@@ -219,14 +238,19 @@ impl<'a> Lexer<'a> {
             _ if first => {}
             _ => return Err(Trouble::Syntax(self.at)),
         }
-        let key = self.string()?;
+        let key = self.quoted(true)?;
         self.expect(b':')?;
         Ok(Some(key.raw))
     }
 
-    /// Reads a string.
+    /// Reads a string that is a value.
     #[inline]
     pub(super) fn string(&mut self) -> Result<Text<'a>, Trouble> {
+        self.quoted(false)
+    }
+
+    #[inline]
+    fn quoted(&mut self, key: bool) -> Result<Text<'a>, Trouble> {
         self.expect(b'"')?;
         let from = self.at;
         let mut escaped = false;
@@ -234,7 +258,7 @@ impl<'a> Lexer<'a> {
             self.at += special(self.text.get(self.at..).unwrap_or(&[]));
             match self.text.get(self.at) {
                 None => return Err(Trouble::More),
-                Some(b'"') if self.ends_string() => {
+                Some(b'"') if key || !self.loose || self.ends() => {
                     let raw = &self.text[from..self.at];
                     self.at += 1;
                     return Ok(Text { raw, escaped });
@@ -261,17 +285,17 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Whether the quotation mark here ends the string.
-    fn ends_string(&self) -> bool {
-        if !self.loose {
-            return true;
+    /// Whether the quotation mark here ends a value, by what stands behind it.
+    fn ends(&self) -> bool {
+        let behind = self.text[self.at + 1..].trim_ascii_start();
+        match behind.split_first() {
+            None | Some((b'}' | b']', _)) => true,
+            Some((b',', behind)) => {
+                let next = behind.trim_ascii_start().first();
+                next.is_none_or(|byte| matches!(byte, b'"' | b'{' | b'[' | b'-' | b'0'..=b'9'))
+            }
+            Some(_) => false,
         }
-        let mut rest = self.text[self.at + 1..].trim_ascii_start();
-        if let Some(behind) = rest.strip_prefix(b",") {
-            rest = behind.trim_ascii_start();
-            return rest.first().is_none_or(|byte| matches!(byte, b'"' | b'{' | b'[' | b'-' | b'0'..=b'9'));
-        }
-        rest.first().is_none_or(|byte| matches!(byte, b':' | b'}' | b']'))
     }
 
     /// Reads a number or a word.
@@ -279,22 +303,24 @@ impl<'a> Lexer<'a> {
     fn word(&mut self) -> Result<&'a [u8], Trouble> {
         let from = self.at;
         let rest = self.text.get(from..).unwrap_or(&[]);
-        let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\t' | b'\r' | b'"' | b':');
-        let Some(len) = rest.iter().position(ends) else { return Err(Trouble::More) };
+        let mut numeric = true;
+        let mut len = 0;
+        loop {
+            match rest.get(len).map(|&byte| CLASSES[byte as usize]) {
+                Some(NUMERIC) => {}
+                Some(SPACE | END) => break,
+                Some(_) => numeric = false,
+                None => return Err(Trouble::More),
+            }
+            len += 1;
+        }
         let word = &rest[..len];
-        match word.first() {
-            Some(b'0'..=b'9' | b'-') => {
-                let number = word.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
-                if !number && !self.not_a_number(word) {
-                    return Err(Trouble::Syntax(from));
-                }
-            }
-            Some(b't' | b'f' | b'n') if matches!(word, b"true" | b"false" | b"null") => {}
-            _ => {
-                if !self.not_a_number(word) {
-                    return Err(Trouble::Syntax(from));
-                }
-            }
+        let known = match word.first() {
+            Some(b'0'..=b'9' | b'-') if numeric => true,
+            _ => matches!(word, b"true" | b"false" | b"null") || self.not_a_number(word),
+        };
+        if !known {
+            return Err(Trouble::Syntax(from));
         }
         self.at += len;
         Ok(word)
@@ -362,7 +388,7 @@ impl<'a> Lexer<'a> {
             let mut byte = self.peek()?;
             let closes = depth > 0 && opened && byte == if levels & 1 == 1 { b'}' } else { b']' };
             if !closes && depth > 0 && levels & 1 == 1 {
-                self.string()?;
+                self.quoted(true)?;
                 self.expect(b':')?;
                 byte = self.peek()?;
             }

@@ -222,12 +222,9 @@ impl<R: Read> Reader<R> {
         let (text, base) = (self.window.text(), self.window.base());
         let mut lexer = Lexer::new(text, self.at);
         loop {
-            let byte = match lexer.peek() {
-                Ok(byte) => byte,
-                Err(_) => {
-                    self.at = lexer.at();
-                    return Step::More;
-                }
+            let Ok(byte) = lexer.peek() else {
+                self.at = lexer.at();
+                return Step::More;
             };
             let from = lexer.at();
             let read = match byte {

@@ -16,6 +16,9 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
 
 /// A decimal number as an unsigned integer, held at the ends of the range.
 pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
+    if let Some((number, 0)) = plain(text) {
+        return Some(number);
+    }
     if let Ok(number) = std::str::from_utf8(text).ok()?.parse() {
         return Some(number);
     }
@@ -25,8 +28,32 @@ pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
     }
 }
 
+/// The digits of a number without sign and exponent that is not long, and how many of them are behind the point.
+fn plain(text: &[u8]) -> Option<(u64, usize)> {
+    // Eighteen digits fit into 64 bits, signed or not.
+    if text.is_empty() || text.len() > 18 {
+        return None;
+    }
+    let mut number = 0;
+    let mut point = text.len() - 1;
+    for (at, &byte) in text.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => number = number * 10 + u64::from(byte - b'0'),
+            b'.' if point == text.len() - 1 && at > 0 => point = at,
+            _ => return None,
+        }
+    }
+    Some((number, text.len() - 1 - point))
+}
+
 /// `text · 10^shift`, rounded to the nearest and held at the ends of the range.
-fn decimal(text: &[u8], shift: i32) -> Option<i64> {
+fn decimal(text: &[u8], shift: u32) -> Option<i64> {
+    if let Some((number, fraction)) = plain(text)
+        && let Some(zeros) = shift.checked_sub(fraction as u32)
+        && let Some(result) = i64::try_from(number).ok().and_then(|number| number.checked_mul(10i64.pow(zeros)))
+    {
+        return Some(result);
+    }
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
@@ -34,7 +61,7 @@ fn decimal(text: &[u8], shift: i32) -> Option<i64> {
     };
     let mut mantissa: u64 = 0;
     // What the mantissa is to be multiplied by, as a power of ten.
-    let mut power = shift;
+    let mut power = shift as i32;
     let (mut any, mut fraction) = (false, false);
     // The first digit that found no place in the mantissa decides its rounding.
     let mut dropped: Option<u8> = None;
@@ -128,6 +155,9 @@ mod tests {
             ("3.7760000000000000000000000000000001", 3_776),
             ("1751410836.1229999999", 1_751_410_836_123),
             (".5", 500),
+            ("5128442878692.898", 5_128_442_878_692_898),
+            ("999999999999999.999", 999_999_999_999_999_999),
+            ("99999999999999.9999", 100_000_000_000_000_000),
             ("7.", 7_000),
             ("1.5e6", 1_500_000_000),
             ("1.5E+3", 1_500_000),
