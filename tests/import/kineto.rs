@@ -23,6 +23,10 @@ fn every_real_trace_has_its_known_figures() {
         let losses = trace.meta.losses;
         assert_eq!((losses.unreadable_records, losses.impossible_times), (0, 0), "{name}");
         assert!(!losses.is_damaged(), "{name}");
+        for device in analyze(&trace, &Options::default()).devices {
+            assert_eq!(device.idle_by_root.values().copied().sum::<Ns>(), device.idle_ns(), "{name}");
+            assert_eq!(device.idle_by_segment.values().copied().sum::<Ns>(), device.idle_ns(), "{name}");
+        }
     }
 }
 
