@@ -165,7 +165,7 @@ fn what_fails_before_the_start_is_125_and_starts_nothing() {
     };
     for (options, words) in [
         (&["-o", "/no/such/t.bubcap"][..], "/no/such"),
-        (&["-o", "t.csv"], "t.csv"),
+        (&["-o", "t.xyz"], "t.xyz"),
         (&["--report", "/no/such/r.json"], "/no/such"),
         (&["--format", "json"], "--report"),
     ] {
@@ -401,4 +401,55 @@ fn what_was_ignored_stays_ignored() {
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(6), "{}", text(&output.stderr));
     assert!(!text(&output.stderr).contains("waiting for the program"), "{}", text(&output.stderr));
+}
+
+/// The library that plays CUPTI and the program that plays a CUDA program, built by cargo.
+fn mock() -> (String, String) {
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", "mock-cupti", "--message-format", "json"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let messages: Vec<Value> =
+        text(&output.stdout).lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let files = messages.iter().filter_map(|message| message["filenames"].as_array()).flatten();
+    let files: Vec<&str> = files.filter_map(Value::as_str).collect();
+    let file = |name: &str| (*files.iter().find(|file| Path::new(file).ends_with(name)).unwrap()).to_owned();
+    (file("libmock_cupti.so"), file("mock-target"))
+}
+
+/// The recorder library itself in programs that play CUDA programs.
+#[test]
+fn programs_are_recorded_from_end_to_end() {
+    let (cupti, target) = mock();
+    let place = Place::new();
+    let record = |script: &str, options: &str| {
+        let mut command = place.bubble_report(&["--cupti", &cupti, "-o", "t.bubbles.parquet"]);
+        command.args(["sh", "-c", script, &target]).env("TARGET_MOCK", &cupti).env("MOCK_CUPTI", options);
+        let (code, stderr) = outcome(&mut command);
+        let trace = open(&place.path("t.bubbles.parquet")).ok();
+        let _ = fs::remove_file(place.path("t.bubbles.parquet"));
+        (code, stderr, trace)
+    };
+    let (code, stderr, trace) = record("exec \"$0\" inject:1 launch:2:500 exit:7", "");
+    let trace = trace.unwrap();
+    assert_eq!((code, trace.ops.len(), trace.calls.len(), trace.processes.len()), (7, 1000, 1000, 1), "{stderr}");
+    assert!(stderr.contains("1 process, 1,000 kernels"), "{stderr}");
+
+    let tree = "\"$0\" inject:1 launch:1:300 & \"$0\" inject:1 launch:1:400 & wait; \"$0\" inject:1 & wait; exit 5";
+    let (code, stderr, trace) = record(tree, "");
+    let trace = trace.unwrap();
+    assert_eq!((code, trace.ops.len()), (5, 700), "{stderr}");
+    let mut kernels = vec![0; trace.processes.len()];
+    trace.ops.indices().for_each(|op| kernels[trace.op_process(op).index()] += 1);
+    kernels.sort_unstable();
+    assert_eq!(kernels[kernels.len() - 2..], [300, 400], "{kernels:?}");
+
+    let (code, stderr, trace) = record("exec \"$0\" inject:1 launch:1:300 sleep:700 kill:9", "");
+    assert_eq!((code, trace.map(|trace| trace.ops.len())), (137, Some(300)), "{stderr}");
+
+    let (code, stderr, trace) = record("exec \"$0\" inject:1 launch:1:300 exit:6", "holder=another profiler");
+    assert_eq!((code, trace.is_none()), (6, true));
+    assert!(stderr.contains("another profiler"), "{stderr}");
 }
