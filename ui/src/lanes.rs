@@ -4,10 +4,11 @@ use bubblescope::trace::Interval;
 use eframe::egui::epaint::PathStroke;
 use eframe::egui::{Align2, Color32, Painter, Pos2, Rangef, Rect, Shape, Stroke, StrokeKind, Vec2};
 
+use crate::arrange::{LANE_HEIGHT, Line, Lines, Place, ROW_GAP};
 use crate::describe;
-use crate::document::{Document, Item, Pick};
+use crate::document::{BubbleRef, Document, Item, Pick};
 use crate::paint::{Columns, Look, Quads};
-use crate::rows::{LANE_HEIGHT, Line, Place, ROW_GAP, Row, RowKind};
+use crate::rows::{Row, RowKind};
 use crate::strips::Strips;
 use crate::text::Widths;
 use crate::theme::{Palette, blend, text_on};
@@ -21,6 +22,44 @@ const LEAST_NAME: f32 = 30.0;
 const MOST_NAMES: usize = 600;
 /// Arrows drawn at most from one launch.
 const MOST_ARROWS: usize = 32;
+/// Height of a bubble's segments on the row of a thread.
+const SEGMENT_HEIGHT: f32 = 7.0;
+
+/// What lies under a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Under {
+    /// The thing that is open at the point's moment, else the longest within a pixel.
+    pub pick: Pick,
+    /// Things of the lane in the point's column.
+    pub count: usize,
+    /// Time of the column that they fill.
+    pub busy: i64,
+    /// Time of the column.
+    pub of: i64,
+}
+
+/// Lines and where on the screen they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'a> {
+    /// The lines.
+    pub lines: &'a Lines,
+    /// Where they may be painted.
+    pub area: Rect,
+    /// Where the first line would be, scrolled as it is.
+    pub top: f32,
+}
+
+impl<'a> Group<'a> {
+    /// The lines that are on screen.
+    pub fn shown(&self) -> &'a [Line] {
+        self.lines.between(self.area.top() - self.top, self.area.bottom() - self.top)
+    }
+
+    /// From top to bottom of a line.
+    pub fn y_of(&self, line: &Line) -> Rangef {
+        Rangef::new(self.top + line.top, self.top + line.top + line.height)
+    }
+}
 
 /// The geometry of one frame.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +68,8 @@ pub struct Canvas<'a> {
     pub docs: &'a [Document],
     /// Where on the screen.
     pub area: Rect,
-    /// Where on the screen the first line would be, scrolled as it is.
-    pub top: f32,
+    /// The lines that stay in sight, and those that scroll.
+    pub groups: [Group<'a>; 2],
     /// The shown part of the common time scale.
     pub view: Viewport,
     /// Colours.
@@ -43,54 +82,69 @@ pub struct Canvas<'a> {
 #[derive(Debug, Default)]
 pub struct Brushes {
     columns: Columns,
-    strips: Strips,
+    strips: [Strips; 2],
 }
 
 /// Paints the lines that are on screen; `as_shapes` without a texture, for pictures that are made of shapes alone.
-pub fn paint(
+pub fn paint(painter: &Painter, canvas: &Canvas<'_>, step: i64, brushes: &mut Brushes, as_shapes: bool) -> Drawn {
+    let tints = Tints::of(canvas.palette);
+    let mut drawn = Drawn::default();
+    let Brushes { columns, strips } = brushes;
+    for (group, strips) in canvas.groups.iter().zip(strips) {
+        if group.area.height() > 0.0 {
+            let painter = painter.with_clip_rect(group.area);
+            paint_group(&painter, canvas, group, step, &tints, columns, (!as_shapes).then_some(strips), &mut drawn);
+        }
+    }
+    drawn
+}
+
+#[expect(clippy::too_many_arguments, reason = "all of it is the geometry of one frame and what it is painted with")]
+fn paint_group(
     painter: &Painter,
     canvas: &Canvas<'_>,
-    shown: &[Line],
+    group: &Group<'_>,
     step: i64,
-    brushes: &mut Brushes,
-    as_shapes: bool,
-) -> Drawn {
-    let mut drawn = Drawn::default();
+    tints: &Tints,
+    columns: &mut Columns,
+    mut strips: Option<&mut Strips>,
+    drawn: &mut Drawn,
+) {
     let (mut below, mut above) = (Quads::default(), Quads::default());
     let mut names: Vec<(Pos2, String, Color32)> = Vec::new();
     let palette = canvas.palette;
-    let tints = Tints::of(palette);
-    let Brushes { columns, strips } = brushes;
-    for line in shown {
-        let rect = Rect::from_x_y_ranges(canvas.area.x_range(), canvas.y_of(line));
+    for line in group.shown() {
+        let rect = Rect::from_x_y_ranges(canvas.area.x_range(), group.y_of(line));
         match line.place {
             Place::Trace { .. } | Place::Section { .. } => below.add(rect, palette.section),
             Place::Row { row, .. } if row % 2 == 1 => below.add(rect, palette.canvas_alternate),
             Place::Row { .. } => {}
         }
     }
-    canvas.grid(&mut below, step);
+    canvas.grid(&mut below, group.area.y_range(), step);
     let pixel = 1.0 / painter.pixels_per_point();
     let left = canvas.area.left();
     let width = (canvas.area.width() / pixel).round() as usize;
     let side = painter.ctx().input(|input| input.max_texture_side);
-    strips.begin(width, side);
-    for line in shown {
+    if let Some(strips) = &mut strips {
+        strips.begin(width, side);
+    }
+    for line in group.shown() {
         let Place::Row { doc, section, row, lane_height } = line.place else { continue };
         let (document, found) = (&canvas.docs[doc], &canvas.docs[doc].scene.sections[section].rows[row]);
         let view = canvas.view.moved(document.offset.saturating_neg());
         for (at, lane) in found.lanes.iter().enumerate() {
-            let y = canvas.lane_y(line, at, lane_height);
-            if y.max < canvas.area.top() || y.min > canvas.area.bottom() {
+            let y = lane_y(group, line, at, lane_height);
+            if y.max < group.area.top() || y.min > group.area.bottom() {
                 continue;
             }
             drawn.lanes += 1;
             columns.fill(lane, view, width);
             drawn.columns += columns.filled();
-            match found.kind {
-                RowKind::Bubbles { .. } => above.add_runs(columns.runs(Look::Bars, &tints), left, pixel, y),
-                _ if as_shapes => above.add_runs(columns.runs(Look::Faint, &tints), left, pixel, y),
-                _ => strips.add(columns, &tints, left, pixel, y),
+            match (found.kind, &mut strips) {
+                (RowKind::Bubbles { .. }, _) => above.add_runs(columns.runs(Look::Bars, tints), left, pixel, y),
+                (_, None) => above.add_runs(columns.runs(Look::Faint, tints), left, pixel, y),
+                (_, Some(strips)) => strips.add(columns, tints, left, pixel, y),
             }
             for found_box in columns.boxes() {
                 let from = (left + found_box.from * pixel).max(left);
@@ -112,21 +166,28 @@ pub fn paint(
             }
         }
     }
-    drawn.labels = names.len();
+    drawn.labels += names.len();
     painter.add(below.into_mesh());
-    painter.add(strips.finish(painter.ctx(), side));
+    if let Some(strips) = strips {
+        painter.add(strips.finish(painter.ctx(), side));
+    }
     painter.add(above.into_mesh());
     for (at, text, color) in names {
         painter.text(at, Align2::LEFT_CENTER, text, canvas.widths.font().clone(), color);
     }
-    drawn
+}
+
+fn lane_y(group: &Group<'_>, line: &Line, lane: usize, lane_height: f32) -> Rangef {
+    let top = group.top + line.top + ROW_GAP / 2.0 + lane as f32 * lane_height;
+    let gap = if lane_height >= LANE_HEIGHT { 1.0 } else { 0.0 };
+    Rangef::new(top.round(), (top + lane_height - gap).round())
 }
 
 /// Where the lane of a thing stands, measured from the top of the first line.
-pub fn lane_of(docs: &[Document], lines: &[Line], pick: Pick) -> Option<Rangef> {
+pub fn lane_of(docs: &[Document], lines: &Lines, pick: Pick) -> Option<Rangef> {
     let doc = docs.get(pick.doc)?;
     let spot = doc.scene.find(&doc.trace, pick.item, doc.times(pick.item)?.start.0)?;
-    lines.iter().find_map(|line| match line.place {
+    lines.lines.iter().find_map(|line| match line.place {
         Place::Row { doc, section, row, lane_height } if (doc, section, row) == (pick.doc, spot.section, spot.row) => {
             let top = line.top + ROW_GAP / 2.0 + spot.lane as f32 * lane_height;
             Some(Rangef::new(top, top + lane_height))
@@ -136,56 +197,55 @@ pub fn lane_of(docs: &[Document], lines: &[Line], pick: Pick) -> Option<Rangef> 
 }
 
 impl Canvas<'_> {
-    fn y_of(&self, line: &Line) -> Rangef {
-        Rangef::new(self.top + line.top, self.top + line.top + line.height)
-    }
-
-    fn lane_y(&self, line: &Line, lane: usize, lane_height: f32) -> Rangef {
-        let top = self.top + line.top + ROW_GAP / 2.0 + lane as f32 * lane_height;
-        let gap = if lane_height >= LANE_HEIGHT { 1.0 } else { 0.0 };
-        Rangef::new(top.round(), (top + lane_height - gap).round())
-    }
-
     fn x_of(&self, time: i64) -> f32 {
         self.area.left() + self.view.x_of(time, self.area.width())
     }
 
-    fn grid(&self, quads: &mut Quads, step: i64) {
+    fn grid(&self, quads: &mut Quads, y: Rangef, step: i64) {
         let mut time = self.view.start().div_euclid(step) * step;
         while time <= self.view.end() {
             let x = self.x_of(time).round();
-            quads.add(Rect::from_x_y_ranges(x..=x + 1.0, self.area.y_range()), self.palette.grid);
+            quads.add(Rect::from_x_y_ranges(x..=x + 1.0, y), self.palette.grid);
             time = time.saturating_add(step);
         }
     }
 
-    /// The thing under a point: the one that is open at its moment, else the longest within a pixel.
-    pub fn pick_at(&self, shown: &[Line], point: Pos2) -> Option<Pick> {
-        let line = shown.iter().find(|line| self.y_of(line).contains(point.y))?;
+    /// What lies under a point.
+    pub fn under(&self, point: Pos2) -> Option<Under> {
+        let group = self.groups.iter().find(|group| group.area.contains(point))?;
+        let line = group.shown().iter().find(|line| group.y_of(line).contains(point.y))?;
         let Place::Row { doc, section, row, lane_height } = line.place else { return None };
         let document = self.docs.get(doc)?;
         let found: &Row = document.scene.sections.get(section)?.rows.get(row)?;
-        let lane = ((point.y - self.top - line.top - ROW_GAP / 2.0) / lane_height).max(0.0) as usize;
+        let lane = ((point.y - group.top - line.top - ROW_GAP / 2.0) / lane_height).max(0.0) as usize;
         let lane = found.lanes.get(lane)?;
         let x = point.x - self.area.left();
         let time = |x: f32| self.view.time_at(x, self.area.width()).saturating_sub(document.offset);
+        let (from, to) = (time(x - 0.5), time(x + 0.5).max(time(x - 0.5).saturating_add(1)));
         let at = lane.at(time(x)).or_else(|| lane.longest_in(time(x - 1.0), time(x + 1.0).saturating_add(1)))?;
-        Some(Pick { doc, item: found.kind.item(lane.item(at)) })
+        Some(Under {
+            pick: Pick { doc, item: found.kind.item(lane.item(at)) },
+            count: lane.touching(from, to).len(),
+            busy: lane.busy(from, to),
+            of: to.saturating_sub(from),
+        })
     }
 
-    fn rect_of(&self, lines: &[Line], pick: Pick) -> Option<Rect> {
+    fn rect_of(&self, pick: Pick) -> Option<Rect> {
         let doc = self.docs.get(pick.doc)?;
         let times = doc.shifted(doc.times(pick.item)?);
-        let y = lane_of(self.docs, lines, pick)?;
+        let mut places =
+            self.groups.iter().filter_map(|group| Some((group.top, lane_of(self.docs, group.lines, pick)?)));
+        let (top, y) = places.next()?;
         // Rectangles far beyond the screen would lose their edges to the precision of f32.
         let clamp = |x: f32| x.clamp(self.area.left() - 20.0, self.area.right() + 20.0);
         let (from, to) = (clamp(self.x_of(times.start.0)), clamp(self.x_of(times.end.0)));
-        Some(Rect::from_x_y_ranges(from..=to.max(from + 1.0), self.top + y.min..=self.top + y.max - 1.0))
+        Some(Rect::from_x_y_ranges(from..=to.max(from + 1.0), top + y.min..=top + y.max - 1.0))
     }
 
     /// Outlines a thing.
-    pub fn paint_outline(&self, painter: &Painter, lines: &[Line], pick: Pick, stroke: Stroke) {
-        if let Some(rect) = self.rect_of(lines, pick) {
+    pub fn paint_outline(&self, painter: &Painter, pick: Pick, stroke: Stroke) {
+        if let Some(rect) = self.rect_of(pick) {
             painter.rect_stroke(rect, 0.0, stroke, StrokeKind::Outside);
         }
     }
@@ -201,40 +261,62 @@ impl Canvas<'_> {
     }
 
     /// Shows what is selected and how it hangs together with other things.
-    pub fn paint_selection(&self, painter: &Painter, lines: &[Line], pick: Pick) {
+    pub fn paint_selection(&self, painter: &Painter, pick: Pick) {
         let Some(doc) = self.docs.get(pick.doc) else { return };
         match pick.item {
             Item::Bubble(at) => {
                 let Some((_, bubble)) = doc.bubble(at) else { return };
                 let fill = self.palette.cause(bubble.root.cause).gamma_multiply(0.12);
                 self.paint_band(painter, doc.shifted(bubble.interval), fill);
+                self.paint_segments(painter, pick.doc, at);
                 if let Some(call) = bubble.launch {
-                    self.arrow(painter, lines, pick.doc, Item::Call(call), Item::Op(bubble.after));
+                    self.arrow(painter, pick.doc, Item::Call(call), Item::Op(bubble.after));
                 }
                 if let Some(call) = bubble.root.call {
                     let blamed = Pick { doc: pick.doc, item: Item::Call(call) };
-                    self.paint_outline(painter, lines, blamed, Stroke::new(2.0, self.palette.arrow));
+                    self.paint_outline(painter, blamed, Stroke::new(2.0, self.palette.arrow));
                 }
             }
             Item::Op(op) => {
                 if let Some(call) = doc.trace.ops.launch(op) {
-                    self.arrow(painter, lines, pick.doc, Item::Call(call), pick.item);
+                    self.arrow(painter, pick.doc, Item::Call(call), pick.item);
                 }
             }
             Item::Call(call) => {
                 for &op in doc.trace.call_ops(call).iter().take(MOST_ARROWS) {
-                    self.arrow(painter, lines, pick.doc, pick.item, Item::Op(op));
+                    self.arrow(painter, pick.doc, pick.item, Item::Op(op));
                 }
             }
-            Item::Replay(_, call) => self.arrow(painter, lines, pick.doc, Item::Call(call), pick.item),
+            Item::Replay(_, call) => self.arrow(painter, pick.doc, Item::Call(call), pick.item),
             Item::Range(_) => {}
         }
-        self.paint_outline(painter, lines, pick, Stroke::new(2.0, self.palette.selection));
+        self.paint_outline(painter, pick, Stroke::new(2.0, self.palette.selection));
+    }
+
+    /// Where the bubble's time went, on the row of the thread that should have launched.
+    fn paint_segments(&self, painter: &Painter, doc: usize, at: BubbleRef) {
+        let Some(document) = self.docs.get(doc) else { return };
+        let Some((device, bubble)) = document.bubble(at) else { return };
+        let call = bubble.launch.or(bubble.root.call);
+        let Some(row) = call.and_then(|call| self.rect_of(Pick { doc, item: Item::Call(call) })) else { return };
+        let y = Rangef::new(row.bottom() - SEGMENT_HEIGHT, row.bottom() + 1.0);
+        let mut quads = Quads::default();
+        let clamp = |time: i64| self.x_of(time).clamp(self.area.left() - 20.0, self.area.right() + 20.0);
+        for segment in device.segments_of(bubble) {
+            let times = document.shifted(segment.interval);
+            let (from, to) = (clamp(times.start.0), clamp(times.end.0));
+            if to > from {
+                let rect = Rect::from_x_y_ranges(from..=to.max(from + 1.0), y);
+                quads.add(rect, self.palette.canvas);
+                quads.add(rect.shrink2(Vec2::new(0.0, 1.0)), self.palette.segment(segment.kind));
+            }
+        }
+        painter.add(quads.into_mesh());
     }
 
     /// An arrow from the start of one thing to the start of another.
-    fn arrow(&self, painter: &Painter, lines: &[Line], doc: usize, from: Item, to: Item) {
-        let place = |item: Item| self.rect_of(lines, Pick { doc, item });
+    fn arrow(&self, painter: &Painter, doc: usize, from: Item, to: Item) {
+        let place = |item: Item| self.rect_of(Pick { doc, item });
         let (Some(from), Some(to)) = (place(from), place(to)) else { return };
         let down = to.center().y > from.center().y;
         let start = Pos2::new(from.left() + 1.0, if down { from.bottom() } else { from.top() });

@@ -1,11 +1,12 @@
 //! The desktop timeline of Bubblescope.
 //!
-//! `lod`, `tiles`, `view`, `rows`, `align`, `svg` and `format` are pure. `paint` and `lanes` draw, `timeline` is the widget
-//! that shows documents and tells what the user did, `panels` show what is known, `app` holds the state and changes it.
-//! So each is tested by itself.
+//! `lod`, `tiles`, `view`, `rows`, `arrange`, `align`, `svg` and `format` are pure. `paint` and `lanes` draw, `timeline` is
+//! the widget that shows documents and tells what the user did, `panels` show what is known, `app` holds the state and
+//! changes it. So each is tested by itself.
 
 pub mod align;
 pub mod app;
+pub mod arrange;
 pub mod background;
 pub mod command;
 pub mod describe;
@@ -17,10 +18,12 @@ pub mod launches;
 pub mod load;
 pub mod lod;
 pub mod minimap;
+pub mod names;
 pub mod paint;
 pub mod panels;
 pub mod recorder;
 pub mod rows;
+pub mod ruler;
 pub mod strips;
 pub mod svg;
 pub mod table;

@@ -1,12 +1,14 @@
-//! The rows of a timeline and where they stand. Pure: no drawing.
+//! The rows of a timeline. Pure: no drawing.
 
 use std::collections::{BTreeMap, HashSet};
 
 use bubblescope::analysis::Analysis;
 use bubblescope::trace::{
-    CallIdx, DeviceIdx, Interval, OpIdx, ProcessIdx, RangeIdx, StreamIdx, StreamKind, ThreadIdx, Trace,
+    CallIdx, Detail, DeviceIdx, Interval, MemoryKind, OpIdx, OpKind, ProcessIdx, RangeIdx, StreamIdx, StreamKind,
+    ThreadIdx, Trace,
 };
 
+use crate::arrange::Key;
 use crate::document::{BubbleRef, Item};
 use crate::format;
 use crate::lod::{Lane, Piece, pack};
@@ -24,6 +26,8 @@ pub enum RowKind {
     Replays(StreamIdx),
     /// The ops of a stream.
     Stream(StreamIdx),
+    /// What the copy engines of a device did in one direction, on whichever streams.
+    Copies(DeviceIdx, Direction),
     /// The named ranges of a thread.
     Ranges(ThreadIdx),
     /// The API calls of a thread.
@@ -36,9 +40,41 @@ impl RowKind {
         match self {
             Self::Bubbles { device } => Item::Bubble(BubbleRef { device, index: item }),
             Self::Replays(stream) => Item::Replay(stream, CallIdx(item)),
-            Self::Stream(_) => Item::Op(OpIdx(item)),
+            Self::Stream(_) | Self::Copies(..) => Item::Op(OpIdx(item)),
             Self::Ranges(_) => Item::Range(RangeIdx(item)),
             Self::Calls(_) => Item::Call(CallIdx(item)),
+        }
+    }
+}
+
+/// Which way a copy goes: each has copy engines of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From host to device.
+    HostToDevice,
+    /// From device to host.
+    DeviceToHost,
+    /// Within a device or between two.
+    DeviceToDevice,
+    /// Any other, or not told.
+    Other,
+}
+
+impl Direction {
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::HostToDevice, "host to device"),
+        (Self::DeviceToHost, "device to host"),
+        (Self::DeviceToDevice, "device to device"),
+        (Self::Other, "other"),
+    ];
+
+    fn of(detail: Detail) -> Self {
+        let host = |memory| matches!(memory, MemoryKind::Pageable | MemoryKind::Pinned);
+        match detail {
+            Detail::Copy { from, to, .. } if host(from) && to.on_device() => Self::HostToDevice,
+            Detail::Copy { from, to, .. } if from.on_device() && host(to) => Self::DeviceToHost,
+            Detail::Copy { from, to, .. } if from.on_device() && to.on_device() => Self::DeviceToDevice,
+            _ => Self::Other,
         }
     }
 }
@@ -46,6 +82,8 @@ impl RowKind {
 /// One row: as many lanes as it takes for no two of its intervals to overlap.
 #[derive(Clone, Debug)]
 pub struct Row {
+    /// Its name among all rows.
+    pub key: Key,
     /// What it shows.
     pub kind: RowKind,
     /// Its name.
@@ -68,6 +106,8 @@ pub enum Owner {
 /// Rows that belong together.
 #[derive(Clone, Debug)]
 pub struct Section {
+    /// Its name among all sections.
+    pub key: Key,
     /// What they belong to.
     pub owner: Owner,
     /// Its name.
@@ -101,10 +141,15 @@ pub struct Spot {
 impl Scene {
     /// The rows of a trace, bubbles not yet among them.
     pub fn new(trace: &Trace) -> Self {
-        let devices = (0..trace.devices.len()).map(|device| device_section(trace, DeviceIdx::from_index(device)));
-        let processes =
-            (0..trace.processes.len()).map(|process| process_section(trace, ProcessIdx::from_index(process)));
-        let sections = devices.chain(processes).filter(|section| !section.rows.is_empty()).collect();
+        let keys = &mut Keys::default();
+        let mut sections = Vec::new();
+        for device in 0..trace.devices.len() {
+            sections.push(device_section(trace, DeviceIdx::from_index(device), keys));
+        }
+        for process in 0..trace.processes.len() {
+            sections.push(process_section(trace, ProcessIdx::from_index(process), keys));
+        }
+        sections.retain(|section| !section.rows.is_empty());
         Self { sections }
     }
 
@@ -129,7 +174,8 @@ impl Scene {
                 format::count(found.bubbles.len() as u64)
             );
             let kind = RowKind::Bubbles { device: position as u32 };
-            section.rows.insert(0, Row { kind, title: "Bubbles".to_owned(), note, lanes });
+            let key = Key::of(&format!("{}/bubbles", section.title));
+            section.rows.insert(0, Row { key, kind, title: "Bubbles".to_owned(), note, lanes });
         }
         debug_assert!(trace.devices.len() >= analysis.devices.len());
     }
@@ -167,13 +213,27 @@ impl Scene {
     }
 }
 
-fn device_section(trace: &Trace, device: DeviceIdx) -> Section {
+/// Names that were given to rows. Two rows of the same name are numbered.
+#[derive(Default)]
+struct Keys(BTreeMap<String, usize>);
+
+impl Keys {
+    fn take(&mut self, name: String) -> Key {
+        let count = self.0.entry(name.clone()).or_default();
+        *count += 1;
+        if *count == 1 { Key::of(&name) } else { Key::of(&format!("{name}#{count}")) }
+    }
+}
+
+fn device_section(trace: &Trace, device: DeviceIdx, keys: &mut Keys) -> Section {
     let described = &trace.devices[device.index()];
     let name = if described.name.is_empty() { "" } else { described.name.as_str() };
     let title = format!("GPU {} {name}", described.id).trim_end().to_owned();
     let many = trace.device_streams(device).map(|stream| trace.streams[stream.index()].process);
     let processes: HashSet<ProcessIdx> = many.collect();
-    let mut section = Section { owner: Owner::Device(device), title, rows: Vec::new(), empty: 0 };
+    let own = format!("GPU {}", described.id);
+    let key = keys.take(own.clone());
+    let mut section = Section { key, owner: Owner::Device(device), title, rows: Vec::new(), empty: 0 };
     for stream in trace.device_streams(device) {
         let described = &trace.streams[stream.index()];
         if described.ops.is_empty() {
@@ -187,6 +247,7 @@ fn device_section(trace: &Trace, device: DeviceIdx) -> Section {
         let replays = replays(trace, stream);
         if !replays.is_empty() {
             section.rows.push(Row {
+                key: keys.take(format!("{own}/stream {}/graphs", described.id)),
                 kind: RowKind::Replays(stream),
                 title: format!("Stream {} graphs", described.id),
                 note: format!("{} replays", format::count(replays.len() as u64)),
@@ -196,13 +257,38 @@ fn device_section(trace: &Trace, device: DeviceIdx) -> Section {
         let pid = trace.processes[described.process.index()].pid;
         let process = if processes.len() > 1 { format!(" · pid {pid}") } else { String::new() };
         section.rows.push(Row {
+            key: keys.take(format!("{own}/stream {}", described.id)),
             kind: RowKind::Stream(stream),
             title: format!("Stream {}{kind}{process}", described.id),
             note: format!("{} ops", format::count(described.ops.len() as u64)),
             lanes: pack(described.ops.len(), |at| op_piece(trace, OpIdx(described.ops.start + at as u32))),
         });
     }
+    if section.rows.iter().filter(|row| matches!(row.kind, RowKind::Stream(_))).count() > 1 {
+        section.rows.extend(copy_rows(trace, device, &own, keys));
+    }
     section
+}
+
+/// What the copy engines did, one row for each direction. With a single stream it would say what the stream says.
+fn copy_rows(trace: &Trace, device: DeviceIdx, own: &str, keys: &mut Keys) -> Vec<Row> {
+    let mut copies: BTreeMap<Direction, Vec<OpIdx>> = BTreeMap::new();
+    for op in trace.device_streams(device).flat_map(|stream| trace.stream_ops(stream)) {
+        if trace.ops.kind[op.index()] == OpKind::Copy {
+            copies.entry(Direction::of(trace.op_detail(op))).or_default().push(op);
+        }
+    }
+    let row = |(direction, name): (Direction, &str)| {
+        let ops = copies.get(&direction)?;
+        Some(Row {
+            key: keys.take(format!("{own}/copies {name}")),
+            kind: RowKind::Copies(device, direction),
+            title: format!("Copies {name}"),
+            note: format!("{} copies", format::count(ops.len() as u64)),
+            lanes: pack(ops.len(), |at| op_piece(trace, ops[at])),
+        })
+    };
+    Direction::ALL.into_iter().filter_map(row).collect()
 }
 
 fn op_piece(trace: &Trace, op: OpIdx) -> Piece {
@@ -224,11 +310,14 @@ fn replays(trace: &Trace, stream: StreamIdx) -> Vec<Piece> {
     several.map(|(call, (interval, _))| Piece { interval, item: call.0, tint: Tint::REPLAY }).collect()
 }
 
-fn process_section(trace: &Trace, process: ProcessIdx) -> Section {
+fn process_section(trace: &Trace, process: ProcessIdx, keys: &mut Keys) -> Section {
     let described = &trace.processes[process.index()];
     let name = if described.name.is_empty() { "Process" } else { described.name.as_str() };
     let title = format!("{name} · pid {}", described.pid);
-    let mut section = Section { owner: Owner::Process(process), title, rows: Vec::new(), empty: 0 };
+    // Its number is another one in every run.
+    let key = keys.take(name.to_owned());
+    let mut section = Section { key, owner: Owner::Process(process), title, rows: Vec::new(), empty: 0 };
+    let process_name = name;
     for (index, thread) in trace.threads.iter().enumerate().filter(|(_, thread)| thread.process == process) {
         if thread.ranges.is_empty() && thread.calls.is_empty() {
             section.empty += 1;
@@ -239,6 +328,7 @@ fn process_section(trace: &Trace, process: ProcessIdx) -> Section {
         if !thread.ranges.is_empty() {
             let ranges = trace.thread_ranges(idx);
             section.rows.push(Row {
+                key: keys.take(format!("{process_name}/{name}/ranges")),
                 kind: RowKind::Ranges(idx),
                 title: format!("{name} {} ranges", thread.tid),
                 note: format!("{} ranges", format::count(thread.ranges.len() as u64)),
@@ -251,6 +341,7 @@ fn process_section(trace: &Trace, process: ProcessIdx) -> Section {
         }
         if !thread.calls.is_empty() {
             section.rows.push(Row {
+                key: keys.take(format!("{process_name}/{name}/calls")),
                 kind: RowKind::Calls(idx),
                 title: format!("{name} {} calls", thread.tid),
                 note: format!("{} calls", format::count(thread.calls.len() as u64)),
@@ -265,144 +356,6 @@ fn process_section(trace: &Trace, process: ProcessIdx) -> Section {
     section
 }
 
-/// Names a section or a row of one of the opened traces, to remember that it is folded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FoldKey {
-    /// All of a trace.
-    Trace(usize),
-    /// A section.
-    Section(usize, Owner),
-    /// A row: its lanes become thin.
-    Row(usize, RowKind),
-}
-
-/// What stands on a line of the timeline.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
-    /// The name of a trace.
-    Trace {
-        /// Position of the document.
-        doc: usize,
-    },
-    /// The name of a section.
-    Section {
-        /// Position of the document.
-        doc: usize,
-        /// The section.
-        section: usize,
-    },
-    /// A row.
-    Row {
-        /// Position of the document.
-        doc: usize,
-        /// The section.
-        section: usize,
-        /// The row.
-        row: usize,
-        /// Height of each of its lanes.
-        lane_height: f32,
-    },
-}
-
-/// A line of the timeline.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
-    /// Distance from the top of the first line.
-    pub top: f32,
-    /// Its height.
-    pub height: f32,
-    /// What stands there.
-    pub place: Place,
-}
-
-/// Height of a trace's name.
-pub const TRACE_HEIGHT: f32 = 26.0;
-/// Height of a section's name.
-pub const SECTION_HEIGHT: f32 = 24.0;
-/// Height of a lane.
-pub const LANE_HEIGHT: f32 = 20.0;
-/// Height of a lane of a folded row or of a row with very many lanes.
-pub const THIN_LANE_HEIGHT: f32 = 5.0;
-/// Space below a row.
-pub const ROW_GAP: f32 = 4.0;
-/// A row with more lanes than this has thin ones.
-const MANY_LANES: usize = 12;
-
-/// Which rows are shown, and how.
-#[derive(Clone, Debug, Default)]
-pub struct Arrangement {
-    /// Traces and sections without their rows, rows with thin lanes.
-    pub folded: HashSet<FoldKey>,
-    /// Rows that are not shown.
-    pub hidden: HashSet<FoldKey>,
-    /// What the title of a row or of its section must contain, upper and lower case alike.
-    pub filter: String,
-}
-
-impl Arrangement {
-    /// Folds or unfolds.
-    pub fn toggle(&mut self, key: FoldKey) {
-        if !self.folded.remove(&key) {
-            self.folded.insert(key);
-        }
-    }
-
-    /// Whether a row is shown when its section is open.
-    fn shows(&self, doc: usize, section: &Section, row: &Row, filter: &str) -> bool {
-        let named = |title: &str| title.to_lowercase().contains(filter);
-        !self.hidden.contains(&FoldKey::Row(doc, row.kind))
-            && (filter.is_empty() || named(&row.title) || named(&section.title))
-    }
-}
-
-/// Where every line stands, and the height of all.
-pub fn layout<'a>(
-    scenes: impl IntoIterator<Item = &'a Scene>,
-    arrangement: &Arrangement,
-    names: bool,
-) -> (Vec<Line>, f32) {
-    let filter = arrangement.filter.trim().to_lowercase();
-    let folded = |key: FoldKey| arrangement.folded.contains(&key);
-    let mut lines = Vec::new();
-    let mut top = 0.0;
-    let mut push = |height: f32, place: Place| {
-        lines.push(Line { top, height, place });
-        top += height;
-    };
-    for (doc, scene) in scenes.into_iter().enumerate() {
-        if names {
-            push(TRACE_HEIGHT, Place::Trace { doc });
-            if folded(FoldKey::Trace(doc)) {
-                continue;
-            }
-        }
-        for (section, found) in scene.sections.iter().enumerate() {
-            let shows = |row: &&Row| arrangement.shows(doc, found, row, &filter);
-            if !found.rows.iter().any(|row| shows(&row)) {
-                continue;
-            }
-            push(SECTION_HEIGHT, Place::Section { doc, section });
-            if folded(FoldKey::Section(doc, found.owner)) {
-                continue;
-            }
-            for (row, found) in found.rows.iter().enumerate().filter(|(_, row)| shows(row)) {
-                let thin = found.lanes.len() > 1 && folded(FoldKey::Row(doc, found.kind));
-                let lane_height = if thin || found.lanes.len() > MANY_LANES { THIN_LANE_HEIGHT } else { LANE_HEIGHT };
-                let height = (found.lanes.len() as f32 * lane_height).max(LANE_HEIGHT) + ROW_GAP;
-                push(height, Place::Row { doc, section, row, lane_height });
-            }
-        }
-    }
-    (lines, top)
-}
-
-/// The lines that touch `[from, to)`.
-pub fn lines_between(lines: &[Line], from: f32, to: f32) -> &[Line] {
-    let first = lines.partition_point(|line| line.top + line.height <= from);
-    let last = lines.partition_point(|line| line.top < to);
-    &lines[first..last.max(first)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -413,7 +366,12 @@ mod tests {
         let trace = testing::trace(3, 50);
         let scene = Scene::new(&trace);
         let mut items: Vec<Item> = Vec::new();
+        let mut copies = 0;
         for row in scene.sections.iter().flat_map(|section| &section.rows) {
+            if matches!(row.kind, RowKind::Copies(..)) {
+                copies += row.lanes.iter().map(Lane::len).sum::<usize>();
+                continue;
+            }
             for lane in &row.lanes {
                 items.extend((0..lane.len()).map(|at| row.kind.item(lane.item(at))));
             }
@@ -421,6 +379,7 @@ mod tests {
         let distinct: HashSet<Item> = items.iter().copied().collect();
         assert_eq!(items.len(), distinct.len());
         assert_eq!(items.len(), trace.ops.len() + trace.calls.len() + trace.ranges.len());
+        assert_eq!(copies, trace.ops.kind.iter().filter(|&&kind| kind == OpKind::Copy).count());
     }
 
     #[test]
@@ -435,38 +394,5 @@ mod tests {
         for call in trace.calls.indices() {
             assert!(scene.find(&trace, Item::Call(call), trace.calls.start[call.index()].0).is_some());
         }
-    }
-
-    #[test]
-    fn lines_follow_each_other_and_folding_hides_rows() {
-        let trace = testing::trace(2, 5);
-        let scene = Scene::new(&trace);
-        let mut arrangement = Arrangement::default();
-        let (lines, height) = layout([&scene], &arrangement, false);
-        for pair in lines.windows(2) {
-            assert_eq!(pair[0].top + pair[0].height, pair[1].top);
-        }
-        assert_eq!(height, lines.last().map_or(0.0, |line| line.top + line.height));
-        let seen = lines_between(&lines, lines[1].top, lines[2].top);
-        assert_eq!(seen, &lines[1..2]);
-        arrangement.toggle(FoldKey::Section(0, scene.sections[0].owner));
-        let (fewer, _) = layout([&scene], &arrangement, false);
-        assert_eq!(fewer.len() + scene.sections[0].rows.len(), lines.len());
-        arrangement.toggle(FoldKey::Section(0, scene.sections[0].owner));
-        assert_eq!(layout([&scene], &arrangement, false).0, lines);
-    }
-
-    #[test]
-    fn hidden_and_filtered_rows_take_their_empty_section_with_them() {
-        let trace = testing::trace(2, 5);
-        let scene = Scene::new(&trace);
-        let count = |arrangement: &Arrangement| layout([&scene], arrangement, false).0.len();
-        let all = count(&Arrangement::default());
-        let hidden = HashSet::from([FoldKey::Row(0, scene.sections[0].rows[0].kind)]);
-        assert_eq!(count(&Arrangement { hidden, ..Arrangement::default() }), all - 1);
-        let filtered = |filter: &str| count(&Arrangement { filter: filter.to_owned(), ..Arrangement::default() });
-        assert_eq!(filtered(" STREAM 7 "), 2);
-        assert_eq!(filtered("gpu 0"), 1 + scene.sections[0].rows.len(), "a section's name shows all its rows");
-        assert_eq!(filtered("nothing is called this"), 0);
     }
 }

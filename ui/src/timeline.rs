@@ -1,22 +1,25 @@
-//! The timeline as a widget. It shows documents and says what the user did; it changes nothing but its own scrolling.
+//! The timeline as a widget. It shows documents and says what the user did; what it changes itself is how its rows are
+//! arranged and scrolled.
 
 use bubblescope::trace::{Interval, Ns};
-use eframe::egui::{self, Align2, FontId, PointerButton, Pos2, Rangef, Rect, Role, Sense, Stroke, Ui, UiBuilder, Vec2};
+use eframe::egui::{
+    self, FontId, Painter, PointerButton, Pos2, Rangef, Rect, Response, Role, Sense, Stroke, Ui, UiBuilder, Vec2,
+};
 
+use crate::arrange::{Arrangement, FoldKey, Key, Layout, Lines};
 use crate::describe;
 use crate::document::{Document, Item, Pick};
 use crate::format;
-use crate::lanes::{self, Brushes, Canvas};
+use crate::lanes::{self, Brushes, Canvas, Group, Under};
 use crate::minimap;
-use crate::rows::{Arrangement, FoldKey, Line, Place, layout, lines_between};
+use crate::names::names_ui;
+use crate::ruler;
 use crate::text::Widths;
 use crate::theme::Palette;
 use crate::view::Viewport;
 
-/// Height of the ruler.
-const RULER_HEIGHT: f32 = 28.0;
-/// Least distance of two labelled ticks.
-const TICK_DISTANCE: f32 = 110.0;
+/// Height of the rows that scroll, whatever is pinned above them.
+const LEAST_SCROLLED: f32 = 80.0;
 
 /// What the user did on the timeline.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +35,7 @@ pub enum Action {
     /// Fold or unfold.
     Fold(FoldKey),
     /// Show a row no longer.
-    Hide(FoldKey),
+    Hide(Key),
     /// Show all rows again.
     ShowAllRows,
 }
@@ -108,56 +111,77 @@ impl Timeline {
         let split = (full.left() + names_width).round();
         let map_bottom = full.top() + minimap::height(docs.len());
         let map = Rect::from_min_max(Pos2::new(split, full.top()), Pos2::new(full.right(), map_bottom));
-        let ruler = Rect::from_min_max(map.left_bottom(), Pos2::new(full.right(), map_bottom + RULER_HEIGHT));
+        let ruler = Rect::from_min_max(map.left_bottom(), Pos2::new(full.right(), map_bottom + ruler::HEIGHT));
         let body = Rect::from_min_max(Pos2::new(full.left(), ruler.bottom()), full.max);
-        let canvas = Rect::from_min_max(Pos2::new(split, body.top()), body.max);
-        let font = FontId::proportional(11.5);
         let scale = ui.ctx().pixels_per_point();
-        if self.widths.as_ref().is_none_or(|(of, _)| *of != scale) {
-            self.widths = Some((scale, Widths::of(ui.painter(), &font)));
-        }
+        let widths = match self.widths.take() {
+            Some((of, widths)) if of == scale => widths,
+            _ => Widths::of(ui.painter(), &FontId::proportional(11.5)),
+        };
 
         ui.painter().rect_filled(full, 0.0, palette.canvas);
-        let step = format::ruler_step(self.view.ns_per_px(canvas.width()) * f64::from(TICK_DISTANCE));
         let bounds = docs.iter().map(Document::interval);
         let bounds = bounds.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)));
         let bounds = bounds.unwrap_or(self.view.interval());
         let moved = minimap::minimap_ui(ui, map, docs, self.view, bounds, &palette);
         actions.extend(moved.map(Action::View));
-        self.ruler_ui(ui, ruler, step, &palette, &mut actions);
-        self.filter_ui(ui, Rect::from_min_max(full.min, Pos2::new(split - 4.0, body.top())), &mut actions);
-        let (lines, height) = layout(docs.iter().map(|doc| &doc.scene), &self.arrangement, docs.len() > 1);
-        self.drawn = Drawn::default();
-        ui.scope_builder(UiBuilder::new().max_rect(body), |ui| {
+        self.ruler_ui(ui, ruler, &palette, &mut actions);
+        let Layout { pinned, scrolled, hidden } =
+            self.arrangement.layout(docs.iter().map(|doc| &doc.scene), docs.len() > 1);
+        self.filter_ui(ui, Rect::from_min_max(full.min, Pos2::new(split - 4.0, body.top())), hidden);
+        let pinned_bottom = body.top() + pinned.height.min((body.height() - LEAST_SCROLLED).max(0.0));
+        let split_at = |area: Rect, x: f32| {
+            let (mut left, mut right) = (area, area);
+            (left.max.x, right.min.x) = (x - 1.0, x);
+            (left, right)
+        };
+        let (mut upper, mut lower) = (body, body);
+        (upper.max.y, lower.min.y) = (pinned_bottom, pinned_bottom);
+        let ((pinned_names, pinned_area), (names, area)) = (split_at(upper, split), split_at(lower, split));
+        let pinned = Group { lines: &pinned, area: pinned_area, top: body.top() };
+        names_ui(ui, docs, &pinned, pinned_names, &mut self.arrangement, &palette, &widths);
+        let on_pinned = ui.interact(pinned_area, ui.scope_id().with("pinned"), Sense::click_and_drag());
+        self.pointer = None;
+        ui.scope_builder(UiBuilder::new().max_rect(lower), |ui| {
             egui::ScrollArea::vertical()
                 .id_salt("rows")
                 .auto_shrink(false)
                 .content_margin(egui::Margin::ZERO)
                 .show_viewport(ui, |ui, viewport| {
-                    ui.set_height(height.max(viewport.height()));
+                    ui.set_height(scrolled.height.max(viewport.height()));
                     let top = ui.max_rect().top();
-                    self.reveal_row(ui, docs, &lines, top);
-                    let shown = lines_between(&lines, viewport.top(), viewport.bottom());
-                    let names = Rect::from_min_max(body.min, Pos2::new(split - 1.0, body.bottom()));
-                    self.canvas_ui(ui, docs, &lines, shown, top, canvas, step, &palette, &mut actions);
-                    self.names_ui(ui, docs, shown, top, names, &palette, &mut actions);
+                    self.reveal_row(ui, docs, pinned.lines, &scrolled, top);
+                    let scrolled = Group { lines: &scrolled, area, top };
+                    let canvas = Canvas {
+                        docs,
+                        area: split_at(body, split).1,
+                        groups: [pinned, scrolled],
+                        view: self.view,
+                        palette: &palette,
+                        widths: &widths,
+                    };
+                    self.canvas_ui(ui, &canvas, &on_pinned, &mut actions);
+                    names_ui(ui, docs, &scrolled, names, &mut self.arrangement, &palette, &widths);
                 });
         });
+        if pinned_area.height() > 0.0 {
+            ui.painter().hline(full.x_range(), pinned_bottom - 0.5, Stroke::new(1.0, palette.weak_text));
+        }
         self.splitter_ui(ui, full, split, &palette);
+        self.widths = Some((scale, widths));
         actions
     }
 
     /// The field above the names that filters rows.
-    fn filter_ui(&mut self, ui: &mut Ui, area: Rect, actions: &mut Vec<Action>) {
+    fn filter_ui(&mut self, ui: &mut Ui, area: Rect, hidden: usize) {
         ui.scope_builder(UiBuilder::new().max_rect(area.shrink(5.0)), |ui| {
             ui.horizontal_centered(|ui| {
-                let hidden = self.arrangement.hidden.len();
                 let width = ui.available_width() - if hidden > 0 { 80.0 } else { 0.0 };
                 let field = egui::TextEdit::singleline(&mut self.arrangement.filter).hint_text("Filter rows");
                 let response = ui.add(field.desired_width(width - 8.0));
                 response.widget_info(|| egui::WidgetInfo::labeled(Role::TextInput, true, "Filter rows"));
                 if hidden > 0 && ui.button(format!("{hidden} hidden")).on_hover_text("Show all rows").clicked() {
-                    actions.push(Action::ShowAllRows);
+                    self.arrangement.hidden.clear();
                 }
             });
         });
@@ -175,64 +199,30 @@ impl Timeline {
         ui.painter().vline(split - 0.5, full.y_range(), Stroke::new(1.0, color));
     }
 
-    fn reveal_row(&mut self, ui: &Ui, docs: &[Document], lines: &[Line], top: f32) {
+    fn reveal_row(&mut self, ui: &Ui, docs: &[Document], pinned: &Lines, scrolled: &Lines, top: f32) {
         let Some(pick) = self.reveal.take() else { return };
-        if let Some(y) = lanes::lane_of(docs, lines, pick) {
+        if lanes::lane_of(docs, pinned, pick).is_none()
+            && let Some(y) = lanes::lane_of(docs, scrolled, pick)
+        {
             let rows = Rangef::new(top + y.min - 30.0, top + y.max + 30.0);
             ui.scroll_to_rect(Rect::from_x_y_ranges(ui.max_rect().x_range(), rows), None);
         }
     }
 
-    fn ruler_ui(&mut self, ui: &Ui, ruler: Rect, step: i64, palette: &Palette, actions: &mut Vec<Action>) {
-        let painter = ui.painter_at(ruler);
-        let font = FontId::proportional(11.0);
-        let width = ruler.width();
-        let mut time = self.view.start().div_euclid(step) * step;
-        while time <= self.view.end() {
-            let x = ruler.left() + self.view.x_of(time, width);
-            painter.vline(x.round() + 0.5, ruler.bottom() - 7.0..=ruler.bottom(), Stroke::new(1.0, palette.weak_text));
-            let text = format::tick(time, step);
-            painter.text(
-                Pos2::new(x + 4.0, ruler.bottom() - 6.0),
-                Align2::LEFT_BOTTOM,
-                text,
-                font.clone(),
-                palette.weak_text,
-            );
-            for minor in 1..5 {
-                let x = ruler.left() + self.view.x_of(time.saturating_add(step / 5 * minor), width);
-                if step >= 5 {
-                    painter.vline(
-                        x.round() + 0.5,
-                        ruler.bottom() - 3.0..=ruler.bottom(),
-                        Stroke::new(1.0, palette.grid),
-                    );
-                }
-            }
-            time = time.saturating_add(step);
-        }
-        painter.hline(ruler.x_range(), ruler.bottom() - 0.5, Stroke::new(1.0, palette.grid));
-
-        let response = ui.interact(ruler, ui.scope_id().with("ruler"), Sense::click_and_drag());
+    fn ruler_ui(&mut self, ui: &Ui, area: Rect, palette: &Palette, actions: &mut Vec<Action>) {
+        ruler::paint(&ui.painter_at(area), area, self.view, self.measured, palette);
+        let response = ui.interact(area, ui.scope_id().with("ruler"), Sense::click_and_drag());
         response.widget_info(|| egui::WidgetInfo::labeled(Role::Canvas, true, "ruler"));
-        self.measure(ui, &response, ruler, actions);
-        self.zoom(ui, &response, ruler, true, actions);
+        self.measure(ui, &response, area, actions);
+        self.zoom(ui, &response, area, true, actions);
         if response.clicked() {
             actions.push(Action::Measure(None));
-        }
-        if let Some(measured) = self.measured {
-            let (from, to) = (self.view.x_of(measured.start.0, width), self.view.x_of(measured.end.0, width));
-            let band = Rect::from_x_y_ranges(ruler.left() + from..=ruler.left() + to, ruler.y_range());
-            painter.rect_filled(band, 0.0, palette.measure);
-            let text = format::duration(measured.len().0);
-            let centre = Pos2::new(band.center().x.clamp(ruler.left() + 40.0, ruler.right() - 40.0), ruler.top() + 8.0);
-            painter.text(centre, Align2::CENTER_CENTER, text, FontId::proportional(12.0), palette.text);
         }
         response.on_hover_cursor(egui::CursorIcon::ResizeHorizontal);
     }
 
     /// Measures while the pointer is dragged.
-    fn measure(&mut self, ui: &Ui, response: &egui::Response, area: Rect, actions: &mut Vec<Action>) {
+    fn measure(&mut self, ui: &Ui, response: &Response, area: Rect, actions: &mut Vec<Action>) {
         if response.drag_started_by(PointerButton::Primary) {
             // The drag is told only after the pointer has moved; it began where the button went down.
             let origin = ui.input(|input| input.pointer.press_origin());
@@ -248,7 +238,7 @@ impl Timeline {
     }
 
     /// Zooms and pans by wheel and pinch. A plain wheel zooms too where there is nothing to scroll.
-    fn zoom(&mut self, ui: &Ui, response: &egui::Response, area: Rect, plain: bool, actions: &mut Vec<Action>) {
+    fn zoom(&mut self, ui: &Ui, response: &Response, area: Rect, plain: bool, actions: &mut Vec<Action>) {
         let Some(pointer) = response.hover_pos() else { return };
         let at = f64::from((pointer.x - area.left()) / area.width().max(1.0));
         self.pointer = Some(at);
@@ -262,150 +252,75 @@ impl Timeline {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "all of it is the geometry of one frame")]
-    fn canvas_ui(
-        &mut self,
-        ui: &Ui,
-        docs: &[Document],
-        lines: &[Line],
-        shown: &[Line],
-        top: f32,
-        area: Rect,
-        step: i64,
-        palette: &Palette,
-        actions: &mut Vec<Action>,
-    ) {
+    fn canvas_ui(&mut self, ui: &Ui, canvas: &Canvas<'_>, on_pinned: &Response, actions: &mut Vec<Action>) {
+        let area = canvas.groups[1].area;
         let response = ui.interact(area, ui.scope_id().with("canvas"), Sense::click_and_drag());
         response.widget_info(|| egui::WidgetInfo::labeled(Role::Canvas, true, "timeline"));
         let value = format!("{} to {}", format::moment(self.view.start()), format::moment(self.view.end()));
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
-        self.pointer = None;
-        self.zoom(ui, &response, area, false, actions);
+
+        let painter = ui.painter().with_clip_rect(canvas.area);
+        let step = ruler::step(self.view, canvas.area.width());
+        self.drawn = lanes::paint(&painter, canvas, step, &mut self.brushes, self.as_shapes);
+        if let Some(measured) = self.measured {
+            canvas.paint_band(&painter, measured, canvas.palette.measure);
+        }
+        if let Some(selected) = self.selected {
+            canvas.paint_selection(&painter, selected);
+        }
+        for response in [&response, on_pinned] {
+            self.input(ui, response, canvas, &painter, actions);
+        }
+    }
+
+    /// What the user does with the pointer over the lanes.
+    fn input(
+        &mut self,
+        ui: &Ui,
+        response: &Response,
+        canvas: &Canvas<'_>,
+        painter: &Painter,
+        actions: &mut Vec<Action>,
+    ) {
+        let area = canvas.area;
+        self.zoom(ui, response, area, false, actions);
         if ui.input(|input| input.modifiers.shift) || self.measuring_from.is_some() {
-            self.measure(ui, &response, area, actions);
+            self.measure(ui, response, area, actions);
         } else if response.dragged() {
             let delta = response.drag_delta();
             actions.push(Action::View(self.view.panned(f64::from(-delta.x / area.width().max(1.0)))));
             ui.scroll_with_delta(Vec2::new(0.0, delta.y));
         }
-
-        let painter = ui.painter_at(area);
-        let Some((_, widths)) = &self.widths else { return };
-        let canvas = Canvas { docs, area, top, view: self.view, palette, widths };
-        self.drawn = lanes::paint(&painter, &canvas, shown, step, &mut self.brushes, self.as_shapes);
-
-        let hovered = response.hover_pos().and_then(|pointer| canvas.pick_at(shown, pointer));
-        if let Some(measured) = self.measured {
-            canvas.paint_band(&painter, measured, palette.measure);
-        }
-        if let Some(selected) = self.selected {
-            canvas.paint_selection(&painter, lines, selected);
-        }
-        if let Some(pick) = hovered.filter(|&pick| Some(pick) != self.selected) {
-            canvas.paint_outline(&painter, lines, pick, Stroke::new(1.0, palette.weak_text));
+        let hovered = response.hover_pos().and_then(|pointer| canvas.under(pointer));
+        let pick = hovered.map(|under| under.pick);
+        if let Some(pick) = pick.filter(|&pick| Some(pick) != self.selected) {
+            canvas.paint_outline(painter, pick, Stroke::new(1.0, canvas.palette.weak_text));
         }
         if response.double_clicked() {
-            actions.extend(hovered.map(Action::ZoomTo));
+            actions.extend(pick.map(Action::ZoomTo));
         } else if response.clicked() {
-            actions.push(Action::Select(hovered));
+            actions.push(Action::Select(pick));
         }
-        if let Some(pick) = hovered.filter(|_| !response.dragged()) {
-            hover_ui(ui, &response, docs, pick, palette);
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "all of it is the geometry of one frame")]
-    fn names_ui(
-        &self,
-        ui: &Ui,
-        docs: &[Document],
-        shown: &[Line],
-        top: f32,
-        area: Rect,
-        palette: &Palette,
-        actions: &mut Vec<Action>,
-    ) {
-        let painter = ui.painter_at(area);
-        let Some((_, widths)) = &self.widths else { return };
-        for line in shown {
-            let rect = Rect::from_x_y_ranges(area.x_range(), top + line.top..=top + line.top + line.height);
-            let (key, title, note, indent, header) = match line.place {
-                Place::Trace { doc } => (FoldKey::Trace(doc), docs[doc].name.as_str(), String::new(), 4.0, true),
-                Place::Section { doc, section } => {
-                    let found = &docs[doc].scene.sections[section];
-                    let empty = if found.empty > 0 { format!("{} empty", found.empty) } else { String::new() };
-                    (FoldKey::Section(doc, found.owner), found.title.as_str(), empty, 6.0, true)
-                }
-                Place::Row { doc, section, row, .. } => {
-                    let found = &docs[doc].scene.sections[section].rows[row];
-                    (FoldKey::Row(doc, found.kind), found.title.as_str(), found.note.clone(), 20.0, false)
-                }
-            };
-            let response = ui.interact(rect.intersect(area), ui.scope_id().with(key), Sense::click());
-            response.widget_info(|| egui::WidgetInfo::labeled(Role::Button, true, title));
-            if response.clicked() {
-                actions.push(Action::Fold(key));
-            }
-            if !header {
-                response.context_menu(|ui| {
-                    if ui.button("Hide this row").clicked() {
-                        actions.push(Action::Hide(key));
-                    }
-                    if ui.button("Show all rows").clicked() {
-                        actions.push(Action::ShowAllRows);
-                    }
-                });
-            }
-            let fill = match (header, response.hovered()) {
-                (true, _) => palette.section,
-                (false, true) => palette.canvas_alternate,
-                (false, false) => palette.canvas,
-            };
-            painter.rect_filled(rect, 0.0, fill);
-            let mut left = rect.left() + indent;
-            if header {
-                let at = Pos2::new(left + 5.0, rect.center().y);
-                painter.add(fold_mark(at, self.arrangement.folded.contains(&key), palette.weak_text));
-                left += 16.0;
-            }
-            let middle = if header { rect.center().y } else { rect.top() + 10.0 };
-            let width = rect.right() - left - 6.0;
-            if let Some(text) = widths.fit(title, width) {
-                let color = palette.text;
-                painter.text(Pos2::new(left, middle), Align2::LEFT_CENTER, text, widths.font().clone(), color);
-            }
-            let rest = width - widths.width(title) - 10.0;
-            if rest >= widths.width(&note) {
-                let at = Pos2::new(rect.right() - 6.0, middle);
-                painter.text(at, Align2::RIGHT_CENTER, &note, widths.font().clone(), palette.weak_text);
-            } else if rect.height() > 38.0
-                && !header
-                && let Some(text) = widths.fit(&note, width)
-            {
-                let at = Pos2::new(left, middle + 15.0);
-                painter.text(at, Align2::LEFT_CENTER, text, widths.font().clone(), palette.weak_text);
-            }
-            response.on_hover_text(if note.is_empty() { title.to_owned() } else { format!("{title}\n{note}") });
+        if let Some(under) = hovered.filter(|_| !response.dragged()) {
+            hover_ui(ui, response, canvas.docs, under, canvas.palette);
         }
     }
-}
-
-/// The triangle before a name that folds: down when open, right when folded.
-fn fold_mark(centre: Pos2, folded: bool, color: egui::Color32) -> egui::Shape {
-    let corners =
-        if folded { [(-2.5, -4.0), (3.0, 0.0), (-2.5, 4.0)] } else { [(-4.0, -2.5), (4.0, -2.5), (0.0, 3.0)] };
-    let points = corners.map(|(x, y)| centre + Vec2::new(x, y)).to_vec();
-    egui::Shape::convex_polygon(points, color, Stroke::NONE)
 }
 
 /// The text at the pointer.
-fn hover_ui(ui: &Ui, response: &egui::Response, docs: &[Document], pick: Pick, palette: &Palette) {
+fn hover_ui(ui: &Ui, response: &Response, docs: &[Document], under: Under, palette: &Palette) {
+    let pick = under.pick;
     let Some(found) = docs.get(pick.doc).and_then(|doc| describe::describe(doc, pick.item)) else { return };
     let layer = ui.layer_id();
     let tooltip = egui::Tooltip::always_open(ui.ctx().clone(), layer, response.id, egui::PopupAnchor::Pointer);
     tooltip.gap(14.0).width(420.0).show(|ui| {
         ui.strong(&found.title);
         ui.colored_label(palette.weak_text, &found.kind);
+        if under.count > 1 {
+            let filled = format::percent(under.busy, under.of);
+            let (count, of) = (format::count(under.count as u64), format::duration(under.of));
+            ui.label(format!("The longest of {count} in this column of {of}, {filled} filled"));
+        }
         let most = if matches!(pick.item, Item::Bubble(_)) { 9 } else { 6 };
         egui::Grid::new("facts").num_columns(2).spacing([12.0, 2.0]).show(ui, |ui| {
             for (name, value) in found.facts.iter().take(most) {
