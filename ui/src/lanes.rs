@@ -1,5 +1,8 @@
 //! Draws the lanes of a timeline and finds what lies under a point.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use bubblescope::trace::Interval;
 use eframe::egui::epaint::PathStroke;
 use eframe::egui::{Align2, Color32, Painter, Pos2, Rangef, Rect, Shape, Stroke, StrokeKind, Vec2};
@@ -20,10 +23,12 @@ use crate::view::Viewport;
 const LEAST_NAME: f32 = 30.0;
 /// Names drawn at most in one frame.
 const MOST_NAMES: usize = 600;
+/// Names laid out at most in one frame: laying out takes ten times as long as painting what was laid out before.
+const NEW_NAMES: usize = 60;
 /// Arrows drawn at most from one launch.
 const MOST_ARROWS: usize = 32;
 /// Height of a bubble's segments on the row of a thread.
-const SEGMENT_HEIGHT: f32 = 7.0;
+const SEGMENT_HEIGHT: f32 = 5.0;
 
 /// What lies under a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,18 +88,58 @@ pub struct Canvas<'a> {
 pub struct Brushes {
     columns: Columns,
     strips: [Strips; 2],
+    names: Names,
+}
+
+/// Names that were laid out in the frame before and are cheap to paint again, and those of this frame.
+#[derive(Debug, Default)]
+struct Names {
+    known: HashSet<u64>,
+    shown: HashSet<u64>,
+    new: usize,
+    put_off: usize,
+}
+
+impl Names {
+    fn begin(&mut self) {
+        std::mem::swap(&mut self.known, &mut self.shown);
+        self.shown.clear();
+        (self.new, self.put_off) = (0, 0);
+    }
+
+    /// Whether a name can be painted now. Of those that must be laid out first only some can: the next frames bring
+    /// the others.
+    fn affords(&mut self, name: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        let name = hasher.finish();
+        if !self.known.contains(&name) && !self.shown.contains(&name) {
+            if self.new == NEW_NAMES {
+                self.put_off += 1;
+                return false;
+            }
+            self.new += 1;
+        }
+        self.shown.insert(name);
+        true
+    }
 }
 
 /// Paints the lines that are on screen; `as_shapes` without a texture, for pictures that are made of shapes alone.
 pub fn paint(painter: &Painter, canvas: &Canvas<'_>, step: i64, brushes: &mut Brushes, as_shapes: bool) -> Drawn {
     let tints = Tints::of(canvas.palette);
     let mut drawn = Drawn::default();
-    let Brushes { columns, strips } = brushes;
+    let Brushes { columns, strips, names } = brushes;
+    names.begin();
     for (group, strips) in canvas.groups.iter().zip(strips) {
         if group.area.height() > 0.0 {
             let painter = painter.with_clip_rect(group.area);
-            paint_group(&painter, canvas, group, step, &tints, columns, (!as_shapes).then_some(strips), &mut drawn);
+            let means = (!as_shapes).then_some((strips, &mut *names));
+            paint_group(&painter, canvas, group, step, &tints, columns, means, &mut drawn);
         }
+    }
+    if names.put_off > 0 {
+        painter.ctx().request_repaint();
     }
     drawn
 }
@@ -107,7 +152,7 @@ fn paint_group(
     step: i64,
     tints: &Tints,
     columns: &mut Columns,
-    mut strips: Option<&mut Strips>,
+    mut means: Option<(&mut Strips, &mut Names)>,
     drawn: &mut Drawn,
 ) {
     let (mut below, mut above) = (Quads::default(), Quads::default());
@@ -126,7 +171,7 @@ fn paint_group(
     let left = canvas.area.left();
     let width = (canvas.area.width() / pixel).round() as usize;
     let side = painter.ctx().input(|input| input.max_texture_side);
-    if let Some(strips) = &mut strips {
+    if let Some((strips, _)) = &mut means {
         strips.begin(width, side);
     }
     for line in group.shown() {
@@ -141,10 +186,10 @@ fn paint_group(
             drawn.lanes += 1;
             columns.fill(lane, view, width);
             drawn.columns += columns.filled();
-            match (found.kind, &mut strips) {
+            match (found.kind, &mut means) {
                 (RowKind::Bubbles { .. }, _) => above.add_runs(columns.runs(Look::Bars, tints), left, pixel, y),
                 (_, None) => above.add_runs(columns.runs(Look::Faint, tints), left, pixel, y),
-                (_, Some(strips)) => strips.add(columns, tints, left, pixel, y),
+                (_, Some((strips, _))) => strips.add(columns, tints, left, pixel, y),
             }
             for found_box in columns.boxes() {
                 let from = (left + found_box.from * pixel).max(left);
@@ -160,15 +205,17 @@ fn paint_group(
                 }
                 let item = found.kind.item(lane.item(found_box.at as usize));
                 if let Some(text) = canvas.widths.fit(&describe::label(document, item), to - from - 8.0) {
-                    let text = text.into_owned();
-                    names.push((Pos2::new(from + 4.0, y.center()), text, text_on(fill)));
+                    if means.as_mut().is_none_or(|(_, names)| names.affords(&text)) {
+                        let text = text.into_owned();
+                        names.push((Pos2::new(from + 4.0, y.center()), text, text_on(fill)));
+                    }
                 }
             }
         }
     }
     drawn.labels += names.len();
     painter.add(below.into_mesh());
-    if let Some(strips) = strips {
+    if let Some((strips, _)) = means {
         painter.add(strips.finish(painter.ctx(), side));
     }
     painter.add(above.into_mesh());
@@ -299,7 +346,8 @@ impl Canvas<'_> {
         let Some((device, bubble)) = document.bubble(at) else { return };
         let call = bubble.launch.or(bubble.root.call);
         let Some(row) = call.and_then(|call| self.rect_of(Pick { doc, item: Item::Call(call) })) else { return };
-        let y = Rangef::new(row.bottom() - SEGMENT_HEIGHT, row.bottom() + 1.0);
+        // In the gap below the row, where no name is.
+        let y = Rangef::new(row.bottom() + 3.0 - SEGMENT_HEIGHT, row.bottom() + 3.0);
         let mut quads = Quads::default();
         let clamp = |time: i64| self.x_of(time).clamp(self.area.left() - 20.0, self.area.right() + 20.0);
         for segment in device.segments_of(bubble) {

@@ -36,7 +36,11 @@ pub fn paint(painter: &Painter, ruler: Rect, view: Viewport, measured: Option<In
     while time <= view.end() {
         tick(time, 7.0, palette.weak_text);
         let at = Pos2::new(x_of(time) + 4.0, ruler.bottom() - 6.0);
-        painter.text(at, Align2::LEFT_BOTTOM, format::tick(time, step), FontId::proportional(11.0), palette.weak_text);
+        // The end of a moment whose start is cut off would be read as another moment.
+        if at.x >= ruler.left() {
+            let text = format::tick(time, step);
+            painter.text(at, Align2::LEFT_BOTTOM, text, FontId::proportional(11.0), palette.weak_text);
+        }
         for minor in 1..if step >= 5 { 5 } else { 1 } {
             tick(time.saturating_add(step / 5 * minor), 3.0, palette.grid);
         }

@@ -6,7 +6,7 @@ use eframe::egui::{
     self, FontId, Painter, PointerButton, Pos2, Rangef, Rect, Response, Role, Sense, Stroke, Ui, UiBuilder, Vec2,
 };
 
-use crate::arrange::{Arrangement, FoldKey, Key, Layout, Lines};
+use crate::arrange::{Arrangement, Layout, Lines};
 use crate::describe;
 use crate::document::{Document, Item, Pick};
 use crate::format;
@@ -32,12 +32,6 @@ pub enum Action {
     ZoomTo(Pick),
     /// Measure an interval of the common time scale, or stop measuring.
     Measure(Option<Interval>),
-    /// Fold or unfold.
-    Fold(FoldKey),
-    /// Show a row no longer.
-    Hide(Key),
-    /// Show all rows again.
-    ShowAllRows,
 }
 
 /// What the timeline shows, and what it remembers between frames.

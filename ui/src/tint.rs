@@ -87,9 +87,16 @@ impl Tint {
         Self(CAUSE + at as u8)
     }
 
-    /// Whether stripes tell it from its neighbours for those who do not see its colour.
+    /// Whether stripes tell it from its neighbours for those who do not see its colour: copies from kernels, and
+    /// bubbles that the host did not cause from those that it did.
     pub fn striped(self) -> bool {
-        matches!(self.0, COPY_IN | COPY_OUT | COPY_OTHER | MEMSET)
+        match self.0 {
+            COPY_IN | COPY_OUT | COPY_OTHER | MEMSET => true,
+            CAUSE.. => Cause::ALL.get(usize::from(self.0 - CAUSE)).is_some_and(|cause| {
+                matches!(cause, Cause::Dependency | Cause::Dispatch | Cause::GraphInternal | Cause::Stalled)
+            }),
+            _ => false,
+        }
     }
 
     /// The number that [`Tints`] and the index of a lane keep, below 128.

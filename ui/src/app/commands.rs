@@ -53,11 +53,6 @@ impl App {
                     self.panels.tab = Tab::Measure;
                 }
             }
-            Action::Fold(key) => self.timeline.arrangement.toggle(key),
-            Action::Hide(key) => {
-                self.timeline.arrangement.hidden.insert(key);
-            }
-            Action::ShowAllRows => self.timeline.arrangement.hidden.clear(),
         }
     }
 

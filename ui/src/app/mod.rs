@@ -10,6 +10,7 @@ use bubblescope::trace::Trace;
 use eframe::egui::{self, Ui};
 use serde::{Deserialize, Serialize};
 
+use crate::arrange::Arrangement;
 use crate::dialog::{Export, FileDialogs};
 use crate::document::{Document, Item, Pick};
 use crate::load::{Ended, Loaded, Loading, Stage};
@@ -34,6 +35,7 @@ struct Kept {
     tables: bool,
     tab: Tab,
     command: String,
+    arrangement: Arrangement,
 }
 
 /// The application.
@@ -96,6 +98,7 @@ impl App {
         (self.details, self.tables) = (kept.details, kept.tables);
         self.panels.tab = kept.tab;
         self.recorder.command = kept.command;
+        self.timeline.arrangement = kept.arrangement;
     }
 
     /// Opens a file in the background.
@@ -275,6 +278,7 @@ impl eframe::App for App {
             tables: self.tables,
             tab: self.panels.tab,
             command: self.recorder.command.clone(),
+            arrangement: self.timeline.arrangement.clone(),
         };
         eframe::set_value(storage, KEPT, &kept);
     }
