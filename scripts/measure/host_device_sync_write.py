@@ -359,12 +359,11 @@ def replayed(data, plan, folder, link):
     misses = [[pair.name, percent(pair.predicted), percent(pair.recorded), percent(pair.unprofiled),
                ": ".join(part for part in why if part)] for pair, why in zip(missed, reasons)]
     counted = "\n".join(f"- {sum(why[0] == name for why in reasons)}: {name}{told}" for name, told in [
-        (GAPS, ". The replay keeps such gaps as they were, and does not know that a small copy or an event record "
-               "between two kernels costs the device itself something"),
+        (GAPS, ". The replay keeps such gaps as they were unless what parted two kernels is taken away"),
         (BUSY, ". The replay keeps the length of every operation"),
         (CALLS, ". The two recordings are two runs on a noisy host; where the faster variant is bound by launching, its "
-                "span is the sum of its calls, and the replay only knows those of its own recording. A graph's launch "
-                "is taken to last as long as one launch"),
+                "span is the sum of its calls, and the replay only knows those of its own recording. The launch "
+                "of a new graph is taken to last as long as one launch and 0.75 µs for each further node"),
         (RECORDER, ". The measure itself is off here: compare the unprofiled column"),
         (UNKNOWN, "")] if any(why[0] == name for why in reasons))
     behind = [data.kernel(pair.faster) for pair in withheld]
@@ -526,7 +525,7 @@ def write(plan, folder, document, plots):
     plots.mkdir(parents=True, exist_ok=True)
     link = os.path.relpath(plots, document.parent)
     kept, machine = data.kept, data.kept["machine"]
-    recorder = machine["doctor"]["recording"]["Ok"]
+    recorder = machine["doctor"]["recording"]
     # The first is the one that was loaded; folders are not kept.
     libraries = [library["release"] for library in machine["doctor"]["libraries"] if library["path"] == recorder["library"]][:1]
     driver = machine["gpu"].split(", ")[1]

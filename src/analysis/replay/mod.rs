@@ -12,7 +12,8 @@
 //! op that was queued well before its predecessor ended was held by that, and its dispatch gap is real; one that found
 //! its stream empty was held by its launch, and its latency is real. In between, an op that started within 500 ns of
 //! the usual gap after its predecessor was held by that, any other by its launch. What did not hold it is taken to be
-//! no longer than is usual on that device: the low median over the ops whose case is clear.
+//! no longer than is usual on that device: the low median over the ops whose case is clear. A kernel that follows a kernel
+//! only because the copy between them, or the event, is taken away follows as kernels do.
 //!
 //! Of two calls, the one that began first is taken to have submitted its work first, also where two threads use one
 //! stream.

@@ -1,7 +1,7 @@
 //! One walk over the model that replays up to `K` plans side by side.
 
 use super::change::TracerCost;
-use super::model::{Before, DependencyKind, Flags, Model, NONE, Step};
+use super::model::{Before, DependencyKind, Flags, Follows, Model, NONE, Step};
 use crate::trace::Ns;
 
 /// What happens to a step in a plan.
@@ -18,10 +18,13 @@ pub(super) enum Action {
     /// The call is made and takes no longer than such a call usually does.
     Usual,
     /// As recorded, but the events between its op and the one before on its stream are not recorded: the device does not
-    /// stop for them, and the op follows no later than is usual.
+    /// stop for them.
     Unmarked,
     /// The call launches a graph that begins with its op.
-    GraphHead,
+    GraphHead {
+        /// How many nodes it has besides that op.
+        more: u16,
+    },
     /// The call is not made, nor is the host code before it; its op is a node of the graph before it.
     GraphInside,
 }
@@ -63,6 +66,13 @@ impl Extent {
         if self.end < self.start { Ns::ZERO } else { self.end.saturating_sub(self.start) }
     }
 
+    /// Reaches up to a moment, which is not before the start of what was there before.
+    #[inline]
+    fn reach(&mut self, moment: Ns) {
+        let moment = if *self == Self::EMPTY { moment } else { moment.max(self.start) };
+        self.include(moment, moment);
+    }
+
     #[inline]
     pub(super) fn include(&mut self, start: Ns, end: Ns) {
         self.start = self.start.min(start);
@@ -99,6 +109,8 @@ pub(super) fn run<const K: usize>(
     observer: &mut impl Observer<K>,
 ) -> Vec<[Extent; K]> {
     let mut lanes = vec![[Ns::MIN; K]; model.lanes];
+    // Whether the last work of each stream is a copy.
+    let mut copies = vec![[false; K]; model.stream_device.len()];
     let mut threads = vec![[[Ns::MIN; K]; 2]; model.threads];
     let mut extents = vec![[Extent::EMPTY; K]; model.usual.len()];
     // Where the first node of each thread's latest graph started.
@@ -129,11 +141,14 @@ pub(super) fn run<const K: usize>(
                 Action::NoWait | Action::Usual => {
                     start[k].saturating_add(plans[k].latency(step.usual_latency(latency, usual)))
                 }
+                Action::GraphHead { more } => {
+                    start[k].saturating_add(plans[k].latency(latency)).saturating_add(model.graph_nodes(more))
+                }
                 _ => start[k].saturating_add(plans[k].latency(latency)),
             });
-            block.hold(&mut base, &plans, &actions, typical, &lanes);
+            block.hold(&mut base, &plans, &actions, typical, (&lanes, &copies));
             if let Some(head) = heads.get_mut(step.thread as usize) {
-                for k in (0..K).filter(|&k| actions[k] == Action::GraphHead) {
+                for k in (0..K).filter(|&k| matches!(actions[k], Action::GraphHead { .. })) {
                     head[k] = base[k];
                 }
             }
@@ -149,7 +164,7 @@ pub(super) fn run<const K: usize>(
                         if work.op != NONE {
                             // The program still comes to this place: without its first or last op it is no shorter.
                             let reached = start[k].saturating_add(plans[k].latency(step.usual_latency(latency, usual)));
-                            extents[device][k].include(reached, reached);
+                            extents[device][k].reach(reached);
                         }
                         continue;
                     }
@@ -157,6 +172,7 @@ pub(super) fn run<const K: usize>(
                     let end = begin.saturating_add(work.length);
                     starts[k] = begin;
                     lanes[stream][k] = lanes[stream][k].max(end);
+                    copies[stream][k] = work.copy;
                     for &group in groups {
                         let lane = &mut lanes[group as usize][k];
                         *lane = (*lane).max(end);
@@ -186,9 +202,10 @@ pub(super) fn run<const K: usize>(
             let end: [Ns; K] = std::array::from_fn(|k| match actions[k] {
                 Action::Remove | Action::GraphInside => start[k],
                 Action::NoWait => start[k].saturating_add(plans[k].length(model.submit)),
-                Action::GraphHead => {
+                Action::GraphHead { more } => {
                     let one = if step.wait == NONE { step.length } else { model.submit };
-                    start[k].saturating_add(plans[k].length(model.graph_call.unwrap_or(one)))
+                    let length = model.graph_call.unwrap_or(one.saturating_add(model.graph_nodes(more)));
+                    start[k].saturating_add(plans[k].length(length))
                 }
                 Action::Usual if step.wait == NONE => {
                     start[k].saturating_add(plans[k].length(step.length.min(model.usual_length(step))))
@@ -231,7 +248,7 @@ fn call_start<const K: usize>(
         let gap = match actions[k] {
             Action::GraphInside => Ns::ZERO,
             Action::Remove => step.gap.saturating_sub(model.transition).max_zero().min(step.gap),
-            Action::Keep | Action::NoWait | Action::Usual | Action::Unmarked | Action::GraphHead => step.gap,
+            Action::Keep | Action::NoWait | Action::Usual | Action::Unmarked | Action::GraphHead { .. } => step.gap,
         };
         let start = before[k].saturating_add(plans[k].host(gap));
         if step.thread as usize == thread && !older { start } else { own.map_or(start, |own| start.max(own[k])) }
@@ -255,7 +272,7 @@ impl Block<'_> {
         plans: &[&Plan; K],
         actions: &[Action; K],
         typical: bool,
-        lanes: &[[Ns; K]],
+        (lanes, copies): (&[[Ns; K]], &[[bool; K]]),
     ) {
         let usual = &self.model.usual[self.step.device as usize];
         for work in &self.model.works[self.works.clone()] {
@@ -264,14 +281,18 @@ impl Block<'_> {
             }
             let gap = match work.gap {
                 Ns::MIN => Ns::MIN,
-                gap => self.step.gap_after(gap, work.binds, usual, typical),
+                gap => self.step.gap_after(gap, work.binds, work.follows, usual, typical),
             };
             for k in 0..K {
+                let marked = work.marked && actions[k] != Action::Unmarked;
+                let follows = Follows::new(work.copy || marked || copies[work.stream as usize][k]);
+                // What parted them in the recording is not there any more.
+                let joined = follows == Follows::Directly && work.follows == Follows::Parted;
                 let gap = match actions[k] {
                     Action::GraphInside => self.model.node_gap,
-                    Action::GraphHead => gap.max(GRAPH_GAP),
-                    Action::Unmarked if gap != Ns::MIN => gap.min(usual.gap),
+                    Action::GraphHead { .. } => gap.max(GRAPH_GAP),
                     _ if gap == Ns::MIN => continue,
+                    _ if joined => gap.min(usual.gap(Follows::Directly)),
                     _ => gap,
                 };
                 let after = lanes[work.stream as usize][k].saturating_add(gap.saturating_sub(work.offset));
@@ -279,7 +300,7 @@ impl Block<'_> {
             }
         }
         for dependency in &self.model.dependencies[self.dependencies.clone()] {
-            let gap = self.step.gap_after(dependency.gap, dependency.binds, usual, typical);
+            let gap = self.step.gap_after(dependency.gap, dependency.binds, Follows::Parted, usual, typical);
             let lane = &lanes[dependency.lane as usize];
             for (k, plan) in plans.iter().enumerate() {
                 let gap = match (actions[k], dependency.kind) {

@@ -66,16 +66,14 @@ impl Planner<'_> {
 
     /// Marks the ops that follow their stream without the events that were recorded between.
     fn unmark(&mut self) {
-        let stream_of: FxHashMap<CallIdx, u32> =
-            self.trace.events.iter().filter_map(|event| Some((event.call?, event.stream?.0))).collect();
-        if stream_of.is_empty() {
+        let mut events = self.model.events.iter().peekable();
+        if self.model.events.is_empty() {
             return;
         }
         // For each stream with events since its last op, whether none of them is recorded.
         let mut none_left: FxHashMap<u32, bool> = FxHashMap::default();
         for (index, action) in self.actions.iter_mut().enumerate() {
-            let step = &self.model.steps[index];
-            if let Some(&stream) = step.call().and_then(|call| stream_of.get(&call)) {
+            if let Some(&(_, stream)) = events.next_if(|&&(step, _)| step as usize == index) {
                 *none_left.entry(stream).or_insert(true) &= *action == Action::Remove;
             }
             for work in &self.model.works[self.model.works_of(index)] {

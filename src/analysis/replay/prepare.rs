@@ -6,22 +6,23 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::model::{
-    Before, DEFAULT_GAP, DEFAULT_LATENCY, Dependency, DependencyKind, Flags, GAP_TOLERANCE, Mark, Model, NONE,
-    QUEUED_MARGIN, Step, Usual, Work, low_median, quantile, usual_node_gap,
+    Before, DEFAULT_GAP, DEFAULT_LATENCY, Dependency, DependencyKind, Flags, Follows, GAP_TOLERANCE, Mark, Model,
+    NODE_CALL, NONE, QUEUED_MARGIN, Step, Usual, Work, low_median, quantile, usual_node_gap,
 };
 use super::order::{self, Entry};
 use crate::analysis::waits::lanes::last_submitted_before;
 use crate::analysis::waits::{Awaited, CLOCK_SLACK, Target, Wait, WaitCause, Waits};
 use crate::trace::{
-    ApiKind, CallIdx, CorrelationId, Detail, Interval, MemoryKind, Ns, OpIdx, ProcessIdx, StreamIdx, StreamKind, Trace,
+    ApiKind, CallIdx, CaptureMode, CorrelationId, Detail, Interval, MemoryKind, Ns, OpIdx, OpKind, ProcessIdx,
+    StreamIdx, StreamKind, Trace,
 };
 
 /// A thread that called this recently goes on by itself; after a longer silence it was another thread that let it.
 const OWN_THREAD_GAP: Ns = Ns(20_000);
 /// A call that waits for its own op has submitted it by then, however long it takes.
 const SUBMITTED_WITHIN: Ns = Ns(10_000);
-/// From fewer launches than this on an empty stream, only a latency shorter than the default is taken to be usual.
-const MIN_LATENCIES: usize = 5;
+/// From fewer samples than this of a latency or a gap, only one shorter than the default is taken to be usual.
+const MIN_SAMPLES: usize = 5;
 /// A search for the work that a contradictory wait was for looks at this many ops of a stream.
 const LOOK_BACK: u32 = 64;
 
@@ -79,11 +80,18 @@ struct Maker<'a> {
     stream_waits: Vec<u32>,
     /// For each stream, the last step that had work on it.
     touched: Vec<u32>,
+    /// For each stream, whether its last work was a copy.
+    copied: Vec<bool>,
+    /// For each stream, whether an event was recorded on it since its last work.
+    marked: Vec<bool>,
+    /// The stream of each call that records an event.
+    events: FxHashMap<CallIdx, StreamIdx>,
     work_of_op: Vec<u32>,
     marks: FxHashMap<(OpIdx, bool), u32>,
     host_functions: FxHashMap<(ProcessIdx, CorrelationId), Vec<u32>>,
     latencies: Vec<[Vec<Ns>; 2]>,
-    gaps: Vec<Vec<Ns>>,
+    /// Per device, of ops that were queued, by [`Follows`].
+    gaps: Vec<[Vec<Ns>; 2]>,
     call_gaps: Vec<Ns>,
     submits: Vec<Ns>,
     launches: Vec<Ns>,
@@ -171,11 +179,14 @@ impl<'a> Maker<'a> {
             model,
             stream_waits: vec![0; streams],
             touched: vec![NONE; streams],
+            copied: vec![false; streams],
+            marked: vec![false; streams],
+            events: trace.events.iter().filter_map(|event| Some((event.call?, event.stream?))).collect(),
             work_of_op: vec![NONE; trace.ops.len()],
             marks: FxHashMap::default(),
             host_functions,
             latencies: vec![<[Vec<Ns>; 2]>::default(); trace.devices.len()],
-            gaps: vec![Vec::new(); trace.devices.len()],
+            gaps: vec![<[Vec<Ns>; 2]>::default(); trace.devices.len()],
             call_gaps: Vec::new(),
             submits: Vec::new(),
             launches: Vec::new(),
@@ -215,7 +226,11 @@ impl<'a> Maker<'a> {
             stream: stream.0,
             op: op.0,
             binds: true,
+            copy: self.trace.ops.kind[op.index()] == OpKind::Copy,
+            marked: false,
+            follows: Follows::Directly,
         });
+        self.copied[stream.index()] = self.trace.ops.kind[op.index()] == OpKind::Copy;
         self.ended(stream.index(), time.end);
         self.model.steps.push(step);
     }
@@ -247,6 +262,10 @@ impl<'a> Maker<'a> {
             device: 0,
             flags: Flags::default(),
         };
+        if let Some(stream) = self.events.get(&call) {
+            self.marked[stream.index()] = true;
+            self.model.events.push((self.model.steps.len() as u32, stream.0));
+        }
         self.collect_block(entry);
         if !self.block.is_empty() {
             self.add_block(&mut step, time, wait);
@@ -360,6 +379,10 @@ impl<'a> Maker<'a> {
             let offset = op.start.saturating_sub(base);
             let stream = op.stream.index();
             let mut gap = Ns::MIN;
+            let copy = op.op != NONE && trace.ops.kind[op.op as usize] == OpKind::Copy;
+            let marked = std::mem::take(&mut self.marked[stream]);
+            let follows = Follows::new(copy || marked || self.copied[stream]);
+            self.copied[stream] = copy;
             if self.touched[stream] != number {
                 self.touched[stream] = number;
                 let before = self.lanes[stream];
@@ -379,6 +402,9 @@ impl<'a> Maker<'a> {
                 stream: op.stream.0,
                 op: op.op,
                 binds: false,
+                copy,
+                marked,
+                follows,
             });
         }
         for dependency in &self.model.dependencies[first_dependency..] {
@@ -416,7 +442,9 @@ impl<'a> Maker<'a> {
             dependency.binds = dependency.gap == bound;
         }
         if step.flags.has(Flags::QUEUED) && bound >= Ns::ZERO && graph == 0 {
-            self.gaps[step.device as usize].push(bound);
+            let first = &self.model.works[first_work];
+            let follows = if first.binds { first.follows } else { Follows::Parted };
+            self.gaps[step.device as usize][follows as usize].push(bound);
         }
     }
 
@@ -530,11 +558,15 @@ impl<'a> Maker<'a> {
         model.usual = (0..self.trace.devices.len())
             .map(|device| {
                 let [single, graph] = &mut self.latencies[device];
-                let few = single.len() < MIN_LATENCIES;
+                let few = single.len() < MIN_SAMPLES;
                 let single = low_median(single).map(|latency| if few { latency.min(DEFAULT_LATENCY) } else { latency });
                 let graph = low_median(graph).or(single).unwrap_or(DEFAULT_LATENCY);
-                let gap = low_median(&mut self.gaps[device]).unwrap_or(DEFAULT_GAP);
-                Usual { latency: [single.unwrap_or(graph).max_zero(), graph.max_zero()], gap }
+                let [direct, parted] = &mut self.gaps[device];
+                let few = direct.len() < MIN_SAMPLES;
+                let direct = low_median(direct).unwrap_or(DEFAULT_GAP);
+                let direct = if few { direct.min(DEFAULT_GAP) } else { direct };
+                let parted = low_median(parted).unwrap_or(direct);
+                Usual { latency: [single.unwrap_or(graph).max_zero(), graph.max_zero()], gaps: [direct, parted] }
             })
             .collect();
         model.transition = quantile(&mut self.call_gaps, 1, 10).unwrap_or(Ns::ZERO).max_zero();
@@ -543,6 +575,9 @@ impl<'a> Maker<'a> {
         model.submit = low_median(&mut self.submits).unwrap_or(model.launch);
         model.graph_call = low_median(&mut self.graph_calls);
         model.node_gap = usual_node_gap(self.trace);
+        // With graph-level records the calls cost what they do without a recorder.
+        let opaque = self.trace.meta.capture_mode == CaptureMode::Graph;
+        model.node_call = if opaque { Ns::ZERO } else { NODE_CALL };
         mark_held(&mut model);
         model
     }
@@ -598,7 +633,7 @@ fn mark_held(model: &mut Model) {
         }
         let step = &mut model.steps[index];
         let Some(bound) = bound else { continue };
-        let usual = model.usual[step.device as usize].gap.saturating_add(GAP_TOLERANCE);
+        let usual = model.usual[step.device as usize].gap(Follows::Directly).saturating_add(GAP_TOLERANCE);
         if step.flags.has(Flags::QUEUED) || (!step.flags.has(Flags::EMPTY) && bound <= usual) {
             step.flags.set(Flags::HELD);
         }

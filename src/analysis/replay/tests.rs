@@ -155,8 +155,9 @@ fn launches_submitted_as_one_graph() {
     }
     let trace = scene.finish();
     let outcome = changed(&trace, &[Change::Graph]);
-    // Ten graphs, each launched 4 µs + 1 µs after the one before; nodes follow each other by 80 ns.
-    assert_eq!(outcome.span, Ns(9 * 5 * US + 3 * US + 160));
+    // Ten graphs, each launched 4 µs, 750 ns for each further node, and 1 µs after the one before; nodes follow each other
+    // by 80 ns.
+    assert_eq!(outcome.span, Ns(9 * (5 * US + 2 * 750) + 3 * US + 160));
     assert!(!outcome.assumptions.is_empty());
     let nothing_to_join = synchronised_loop(10, 10 * US, US);
     assert_eq!(changed(&nothing_to_join, &[Change::Graph]).gain, Some(Ns::ZERO));
@@ -510,6 +511,24 @@ fn the_device_does_not_stop_for_events_that_are_not_recorded() {
     let trace = scene.finish();
     assert_eq!(without(&trace, "cudaEventRecord").gain, Some(Ns(19 * 7 * US)));
     assert_eq!(without(&trace, "cudaEventElapsedTime").gain, Some(Ns::ZERO));
+}
+
+/// Every kernel is followed by a copy, queued, with the time that a device takes to change to it and back. No kernel
+/// follows a kernel, so that nothing in the recording tells how soon it would.
+#[test]
+fn without_the_copies_between_them_kernels_follow_each_other_directly() {
+    let mut scene = Scene::new();
+    let mut start = 10 * US;
+    for index in 0..20i64 {
+        let (id, at) = (index as u64 * 2 + 1, index * 5 * US);
+        scene.launch(id, (at, at + 2 * US), 7, (start, start + 50 * US));
+        scene.call("cudaMemcpyAsync_v3020", id + 1, at + 2_100, at + 4 * US);
+        scene.copy((MemoryKind::Device, MemoryKind::Pinned), 7, id + 1, start + 57 * US, start + 58 * US);
+        start += 62 * US;
+    }
+    let trace = scene.finish();
+    assert_eq!(without(&trace, "cudaMemcpyAsync").span, Ns(20 * 50 * US + 19 * US));
+    assert_eq!(changed(&trace, &[]).span, Ns(19 * 62 * US + 58 * US));
 }
 
 #[test]
