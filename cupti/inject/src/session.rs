@@ -12,6 +12,10 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long the end of a window waits for work that was started in it.
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// Takes NVTX over (`cuptiNvtxInitialize`).
 type NvtxInitialize = unsafe extern "C" fn(*mut c_void) -> c_int;
@@ -188,9 +192,10 @@ impl Session {
 
     fn end(&self) {
         let state = std::mem::replace(&mut *lock(&self.state), State::Gone);
-        if let State::Recording(recorder) = state
-            && let Err(error @ RecorderError::WriterLost) = recorder.stop()
-        {
+        let State::Recording(recorder) = state else { return };
+        recorder.switch_off();
+        recorder.drain(DRAIN);
+        if let Err(error @ RecorderError::WriterLost) = recorder.stop() {
             self.fault(&chain(&error), false);
         }
     }
@@ -210,7 +215,7 @@ impl Session {
                 None => self.inbox.recv().map_err(RecvTimeoutError::from),
             };
             match signal {
-                Ok(Signal::Begun) => until = window.duration.and_then(|d| std::time::Instant::now().checked_add(d)),
+                Ok(Signal::Begun) => until = window.duration.and_then(|d| Instant::now().checked_add(d)),
                 Ok(Signal::RangeEnded) | Err(_) => break,
             }
         }

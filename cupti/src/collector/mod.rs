@@ -38,9 +38,6 @@ use std::time::{Duration, Instant};
 /// How long stopping waits for the writer: a disk may be slow, but a process must end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long the end of a window waits for work that was started in it.
-const DRAIN: Duration = Duration::from_secs(1);
-
 /// Told when a recording has a fault, on the recorder's threads.
 pub type OnFault = fn(&str);
 
@@ -167,8 +164,24 @@ impl Recorder {
         self.shared.switch_off();
     }
 
+    /// Waits until CUPTI has given back every buffer, which it does when their records are complete. Switch recording off
+    /// first. Whether that is so in time is told.
+    pub fn drain(&self, at_most: Duration) -> bool {
+        let begin = Instant::now();
+        self.shared.fetch();
+        while self.shared.outstanding() > 0 {
+            if begin.elapsed() >= at_most {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+            self.shared.fetch();
+        }
+        true
+    }
+
     /// Fetches all records, also of work that still runs, ends the spool, and lets go of CUPTI as far as that is safe in
-    /// a process that lives on. Wait for the work first: what still runs after a second has no end in the spool.
+    /// a process that lives on. Wait for the work first (see [`Self::drain`]): a record of work that still runs has no
+    /// end, and is never given again.
     ///
     /// # Errors
     /// In a forked child, or when the writer does not answer.
@@ -393,15 +406,6 @@ fn finish(shared: &'static Shared, afterwards: Afterwards) -> Result<Summary, Re
     }
     let _ = stop.send(());
     let _ = stopped.recv_timeout(PATIENCE);
-    if afterwards == Afterwards::LivesOn {
-        // A forced flush gives records of running work without an end, and never again.
-        let begin = Instant::now();
-        shared.fetch();
-        while shared.outstanding() > 0 && begin.elapsed() < DRAIN {
-            std::thread::sleep(Duration::from_millis(10));
-            shared.fetch();
-        }
-    }
     // Also buffers with records of work that still runs.
     let forced = cupti_sys::bindings::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
     // SAFETY: an `Api` in use means that a driver is there; this is no thread of CUPTI.

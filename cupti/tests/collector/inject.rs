@@ -380,6 +380,16 @@ fn the_profiler_api_marks_what_is_recorded() {
 }
 
 #[test]
+fn work_that_outlasts_its_window_has_no_end() {
+    let window = Window { range: Some(CaptureRange::CudaProfilerApi), ..Window::default() };
+    let steps = ["inject:1", "sleep:50", "call:2:171", "unfinished", "call:2:172", "sleep:1500", "_exit:0"];
+    let run = Setting::new().window(window).run(&steps);
+    let spool = run.assert_untouched().spool();
+    assert_eq!((spool.kernels, spool.kernels_without_end), (numbers(1..=2), vec![2]));
+    assert_eq!(spool.ending, Some(Ending::Complete), "it was waited for, but not for ever");
+}
+
+#[test]
 fn an_nvtx_range_marks_what_is_recorded() {
     let window = Window { range: Some(CaptureRange::Nvtx { name: "step".to_owned() }), ..Window::default() };
     let steps = [
