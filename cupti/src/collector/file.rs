@@ -16,6 +16,11 @@ pub(super) struct Identity {
 
 impl Identity {
     fn of(fd: RawFd) -> io::Result<Self> {
+        Self::and_deleted(fd).map(|(identity, _)| identity)
+    }
+
+    /// And whether the file has no name, as one that was deleted.
+    fn and_deleted(fd: RawFd) -> io::Result<(Self, bool)> {
         let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
         // SAFETY: the pointer is valid; on success the structure is written.
         let stat = unsafe {
@@ -24,7 +29,7 @@ impl Identity {
             }
             stat.assume_init()
         };
-        Ok(Self { fd, device: stat.st_dev, inode: stat.st_ino })
+        Ok((Self { fd, device: stat.st_dev, inode: stat.st_ino }, stat.st_nlink == 0))
     }
 
     fn is_still(self) -> bool {
@@ -46,12 +51,14 @@ impl Identity {
 pub(super) struct SpoolFile {
     file: ManuallyDrop<File>,
     identity: Identity,
+    /// Whether this file system tells when a file is deleted.
+    tells_deletion: bool,
 }
 
 impl SpoolFile {
     pub(super) fn new(file: File) -> io::Result<Self> {
-        let identity = Identity::of(file.as_raw_fd())?;
-        Ok(Self { file: ManuallyDrop::new(file), identity })
+        let (identity, deleted) = Identity::and_deleted(file.as_raw_fd())?;
+        Ok(Self { file: ManuallyDrop::new(file), identity, tells_deletion: !deleted })
     }
 
     pub(super) fn identity(&self) -> Identity {
@@ -66,10 +73,14 @@ impl SpoolFile {
     }
 
     fn ours(&mut self) -> io::Result<&mut File> {
-        if self.identity.is_still() {
-            Ok(&mut self.file)
-        } else {
-            Err(io::Error::other("the program has closed the recorder's file"))
+        match Identity::and_deleted(self.identity.fd) {
+            Ok((now, true)) if now == self.identity && self.tells_deletion => {
+                // Nobody will read it, and it would fill the disk unseen.
+                let _ = self.file.set_len(0);
+                Err(io::Error::other("it was deleted"))
+            }
+            Ok((now, _)) if now == self.identity => Ok(&mut self.file),
+            _ => Err(io::Error::other("the program has closed the recorder's file")),
         }
     }
 }
@@ -100,6 +111,20 @@ impl Drop for SpoolFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_spool_that_was_deleted_takes_no_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spool");
+        let file = File::create(&path).unwrap();
+        let seen = file.try_clone().unwrap();
+        let mut spool = SpoolFile::new(file).unwrap();
+        spool.write_all(b"one").unwrap();
+        assert_eq!(seen.metadata().unwrap().len(), 3);
+        std::fs::remove_file(&path).unwrap();
+        assert!(spool.write_all(b"two").is_err());
+        assert_eq!(seen.metadata().unwrap().len(), 0);
+    }
 
     #[test]
     fn a_file_of_the_program_under_the_same_number_is_left_alone() {

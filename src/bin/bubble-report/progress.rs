@@ -13,3 +13,14 @@ pub(crate) fn bar(steps: u64) -> ProgressBar {
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
 }
+
+/// A sign of life for work of unknown length, on standard error; hidden unless that is a terminal.
+pub(crate) fn spinner(message: &'static str) -> ProgressBar {
+    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        spinner.set_style(style);
+    }
+    spinner.set_message(message);
+    spinner.enable_steady_tick(Duration::from_millis(250));
+    spinner
+}

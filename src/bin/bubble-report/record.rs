@@ -20,6 +20,7 @@ use crate::analyze::{Window, report_on};
 use crate::args::{Format, RecordArgs};
 use crate::exit::{BEFORE_START, CANNOT_RUN, NOT_FOUND};
 use crate::output::{self, Kind};
+use crate::progress;
 
 /// Records a program and ends with its exit code.
 pub(crate) fn record(args: &RecordArgs) -> ExitCode {
@@ -30,7 +31,7 @@ pub(crate) fn record(args: &RecordArgs) -> ExitCode {
             return ExitCode::from(BEFORE_START);
         }
     };
-    let ran = record::run(&plan, &mut |notice| output::remark(&words(&notice)));
+    let ran = record::run(&plan, &mut |notice| say(&words(&notice)));
     drop(library);
     match ran {
         Ok(ran) => {
@@ -59,6 +60,11 @@ struct Prepared {
     folder: TempDir,
     /// What is loaded into them, to be kept for as long.
     library: Library,
+}
+
+/// Says something on standard error, which is the program's too.
+fn say(message: &str) {
+    output::remark(&format!("bubble-report: {message}"));
 }
 
 /// Finds out whatever would keep a recording from being kept before anything is started.
@@ -120,18 +126,22 @@ fn words(notice: &Notice) -> String {
 /// Keeps the recording and reports on it.
 fn finish(args: &RecordArgs, folder: TempDir, ran: &Ran) -> anyhow::Result<()> {
     let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let spinner = progress::spinner("reading the recording");
     let collected = collect(folder.path(), &command, &ran.seen);
+    spinner.finish_and_clear();
     let collected = collected.with_context(|| format!("cannot read the folder {}", folder.path().display()))?;
-    collected.remarks.iter().for_each(|remark| output::remark(remark));
+    collected.remarks.iter().for_each(|remark| say(remark));
     collected.faults.iter().for_each(|fault| output::complain(&sentence(fault)));
     let Collected { spools, faults, trace, .. } = collected;
     let Some(trace) = trace else {
         if faults.is_empty() {
-            output::remark(&nothing(args));
+            say(&nothing(args));
         }
         return Ok(());
     };
+    let spinner = progress::spinner("writing the trace");
     let kept = trace.map_err(anyhow::Error::from).and_then(|trace| Ok((keep(args, &spools, &trace)?, trace)));
+    spinner.finish_and_clear();
     let (kept, trace) = match kept {
         Ok(kept) => kept,
         Err(error) if spools.iter().any(|spool| spool.has_records) => {
@@ -143,7 +153,7 @@ fn finish(args: &RecordArgs, folder: TempDir, ran: &Ran) -> anyhow::Result<()> {
     drop(folder);
     let size: u64 = kept.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum();
     let names: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
-    output::remark(&format!("recorded {}: {} ({})", contents(&trace), names.join(", "), bytes(size)));
+    say(&format!("recorded {}: {} ({})", contents(&trace), names.join(", "), bytes(size)));
     report(args, &trace, &names.join(", "))
 }
 
@@ -160,10 +170,13 @@ fn nothing(args: &RecordArgs) -> String {
 }
 
 fn report(args: &RecordArgs, trace: &Trace, shown: &str) -> anyhow::Result<()> {
-    let report = match report_on(trace, shown, Window::Measured, args.top) {
+    let spinner = progress::spinner("analysing");
+    let report = report_on(trace, shown, Window::Measured, args.top);
+    spinner.finish_and_clear();
+    let report = match report {
         Ok(report) => report,
         Err(failure) => {
-            output::remark(&failure.to_string());
+            say(&failure.to_string());
             return Ok(());
         }
     };
