@@ -126,8 +126,14 @@ impl Names {
 }
 
 /// Paints the lines that are on screen; `as_shapes` without a texture, for pictures that are made of shapes alone.
-pub fn paint(painter: &Painter, canvas: &Canvas<'_>, step: i64, brushes: &mut Brushes, as_shapes: bool) -> Drawn {
-    let tints = Tints::of(canvas.palette);
+pub fn paint(
+    painter: &Painter,
+    canvas: &Canvas<'_>,
+    step: i64,
+    tints: &Tints,
+    brushes: &mut Brushes,
+    as_shapes: bool,
+) -> Drawn {
     let mut drawn = Drawn::default();
     let Brushes { columns, strips, names } = brushes;
     names.begin();
@@ -135,7 +141,7 @@ pub fn paint(painter: &Painter, canvas: &Canvas<'_>, step: i64, brushes: &mut Br
         if group.area.height() > 0.0 {
             let painter = painter.with_clip_rect(group.area);
             let means = (!as_shapes).then_some((strips, &mut *names));
-            paint_group(&painter, canvas, group, step, &tints, columns, means, &mut drawn);
+            paint_group(&painter, canvas, group, step, tints, columns, means, &mut drawn);
         }
     }
     if names.put_off > 0 {

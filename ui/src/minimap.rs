@@ -26,19 +26,19 @@ pub fn minimap_ui(
     view: Viewport,
     bounds: Interval,
     palette: &Palette,
+    tints: &Tints,
 ) -> Option<Viewport> {
     let painter = ui.painter_at(area);
     let whole = Viewport::of(bounds, 0.02);
     let pixel = 1.0 / painter.pixels_per_point();
     let mut quads = Quads::default();
     quads.add(area, palette.canvas_alternate);
-    let tints = Tints::of(palette);
     let width = (area.width() / pixel).round() as usize;
     for (doc, document) in docs.iter().enumerate() {
         let top = area.top() + 2.0 + doc as f32 * STRIP_HEIGHT;
         let columns = strip(document, whole.moved(document.offset.saturating_neg()), width);
         let y = Rangef::new(top, top + STRIP_HEIGHT - 2.0);
-        quads.add_runs(columns.runs(Look::Bars, &tints), area.left(), pixel, y);
+        quads.add_runs(columns.runs(Look::Bars, tints), area.left(), pixel, y);
     }
     painter.add(quads.into_mesh());
 

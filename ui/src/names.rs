@@ -76,15 +76,14 @@ pub fn names_ui(
             painter.text(Pos2::new(left, middle), Align2::LEFT_CENTER, text, widths.font().clone(), palette.text);
         }
         let rest = width - widths.width(&title) - 10.0;
-        if rest >= widths.width(&note) {
-            let at = Pos2::new(rect.right() - 6.0, middle);
-            painter.text(at, Align2::RIGHT_CENTER, &note, widths.font().clone(), palette.weak_text);
-        } else if rect.height() > 38.0
-            && row.is_some()
-            && let Some(text) = widths.fit(&note, width)
-        {
-            let at = Pos2::new(left, middle + 15.0);
-            painter.text(at, Align2::LEFT_CENTER, text, widths.font().clone(), palette.weak_text);
+        let below = rest < widths.width(&note) && rect.height() > 38.0 && row.is_some();
+        let (room, at, align) = if below {
+            (width, Pos2::new(left, middle + 15.0), Align2::LEFT_CENTER)
+        } else {
+            (rest, Pos2::new(rect.right() - 6.0, middle), Align2::RIGHT_CENTER)
+        };
+        if let Some(text) = widths.fit(&note, room) {
+            painter.text(at, align, text, widths.font().clone(), palette.weak_text);
         }
         if response.clicked() {
             arrangement.toggle(fold);

@@ -1,24 +1,17 @@
 //! From a lane to colours: how much of each screen column is busy, and which interval dominates it.
 //!
-//! Columns are physical pixels. A column shows the share of its time that intervals fill, exactly, so an edge between
-//! two columns is as sharp as it can be and no interval and no gap vanishes, however far out the view is.
-
-use std::sync::LazyLock;
+//! Columns are physical pixels. A column shows the share of its time that intervals fill: exactly where they are few,
+//! else from exact cells no wider than a column. So no interval and no gap vanishes, however far out the view is.
 
 use eframe::egui::{Color32, Mesh, Pos2, Rangef, Rect};
 
 use crate::lod::{Lane, Level};
-use crate::theme::blend;
 use crate::tiles::{Cell, Part};
 use crate::tint::{Tint, Tints};
 use crate::view::Viewport;
 
 /// An interval at least this many columns wide has an edge of its own and may carry a name.
 const BOX_COLUMNS: f64 = 3.0;
-/// How much of its colour the faintest column has: whatever happened is visible.
-const FAINTEST: f32 = 0.25;
-/// How much darker the last column of a box is: a line of background would look like idle time.
-const EDGE: f32 = 0.35;
 
 /// One screen column of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -84,21 +77,6 @@ impl Scale {
     fn x(self, time: i64) -> f64 {
         time.saturating_sub(self.start) as f64 * self.per_ns
     }
-}
-
-/// The opacity of each share, in 256 steps.
-static OPACITY: LazyLock<[u16; 257]> = LazyLock::new(|| {
-    std::array::from_fn(|step| ((FAINTEST + (1.0 - FAINTEST) * step as f32 / 256.0) * 256.0).round() as u16)
-});
-
-/// A colour of a share of a column, premultiplied.
-fn faint(color: Color32, share: f32) -> Color32 {
-    if share >= 0.999 {
-        return color;
-    }
-    let opacity = u32::from(OPACITY[(share.max(0.0) * 256.0) as usize]);
-    let [r, g, b, a] = color.to_array().map(|channel| (u32::from(channel) * opacity / 256) as u8);
-    Color32::from_rgba_premultiplied(r, g, b, a)
 }
 
 impl Columns {
@@ -183,20 +161,25 @@ impl Columns {
     fn add(&mut self, from: f64, to: f64, share: f32, tint: u8) {
         let width = self.columns.len();
         let (left, right) = (from.max(0.0) as f32, to.min(width as f64) as f32);
-        let first = left as usize;
+        // Positions are not negative, so that cutting off is rounding down: other ways to round cost a call.
+        let (first, last) = (left as usize, right as usize);
         if first >= width || right < 0.0 {
             return;
         }
-        let last = (right.ceil() as usize).clamp(first + 1, width);
-        if last == first + 1 {
+        if first >= last {
             self.columns[first].add(((right - left) * share).max(0.0), tint);
             return;
         }
         self.columns[first].add((first as f32 + 1.0 - left) * share, tint);
-        for column in &mut self.columns[first + 1..last - 1] {
+        for column in &mut self.columns[first + 1..last] {
             column.add(share, tint);
         }
-        self.columns[last - 1].add((right - (last as f32 - 1.0)) * share, tint);
+        let rest = right - last as f32;
+        if rest > 0.0
+            && let Some(column) = self.columns.get_mut(last)
+        {
+            column.add(rest * share, tint);
+        }
     }
 
     fn add_box(&mut self, scale: Scale, lane: &Lane, at: usize) {
@@ -252,17 +235,20 @@ impl Column {
         }
     }
 
-    fn full_color(self, tints: &Tints) -> Color32 {
-        let Some(tint) = self.tint.checked_sub(1) else { return Color32::TRANSPARENT };
-        let color = tints.get(Tint::of_number(tint));
-        if self.edge { blend(color, Color32::BLACK, EDGE) } else { color }
+    fn full_color(&self, tints: &Tints) -> Color32 {
+        match self.tint.checked_sub(1).map(Tint::of_number) {
+            None => Color32::TRANSPARENT,
+            Some(tint) if self.edge => tints.edge(tint),
+            Some(tint) => tints.get(tint),
+        }
     }
 
     fn color(&self, tints: &Tints) -> Color32 {
-        if self.tint == 0 {
-            return Color32::TRANSPARENT;
+        match self.tint.checked_sub(1).map(Tint::of_number) {
+            None => Color32::TRANSPARENT,
+            Some(tint) if self.edge => tints.edge(tint),
+            Some(tint) => tints.faint(tint, self.share),
         }
-        faint(self.full_color(tints), if self.edge { 1.0 } else { self.share })
     }
 }
 

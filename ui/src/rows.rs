@@ -1,6 +1,7 @@
 //! The rows of a timeline. Pure: no drawing.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 
 use bubblescope::analysis::Analysis;
 use bubblescope::trace::{
@@ -13,6 +14,11 @@ use crate::document::{BubbleRef, Item};
 use crate::format;
 use crate::lod::{Lane, Piece, pack};
 use crate::tint::Tint;
+
+/// Of fewer events the rows are made by one thread.
+const FEW_EVENTS: usize = 100_000;
+/// Threads that make rows at most.
+const MOST_WORKERS: usize = 8;
 
 /// What a row shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -149,6 +155,10 @@ impl Scene {
         for process in 0..trace.processes.len() {
             sections.push(process_section(trace, ProcessIdx::from_index(process), keys));
         }
+        fill(trace, &mut sections);
+        for section in &mut sections {
+            section.rows.retain(|row| !row.lanes.is_empty());
+        }
         sections.retain(|section| !section.rows.is_empty());
         Self { sections }
     }
@@ -244,51 +254,93 @@ fn device_section(trace: &Trace, device: DeviceIdx, keys: &mut Keys) -> Section 
             StreamKind::Null => " (default)",
             StreamKind::Unknown | StreamKind::Blocking | StreamKind::NonBlocking => "",
         };
-        let replays = replays(trace, stream);
-        if !replays.is_empty() {
-            section.rows.push(Row {
-                key: keys.take(format!("{own}/stream {}/graphs", described.id)),
-                kind: RowKind::Replays(stream),
-                title: format!("Stream {} graphs", described.id),
-                note: format!("{} replays", format::count(replays.len() as u64)),
-                lanes: pack(replays.len(), |at| replays[at]),
-            });
+        let own = format!("{own}/stream {}", described.id);
+        if trace.stream_ops(stream).any(|op| trace.ops.graph[op.index()].is_some()) {
+            let title = format!("Stream {} graphs", described.id);
+            section.rows.push(Row::new(keys.take(format!("{own}/graphs")), RowKind::Replays(stream), title));
         }
         let pid = trace.processes[described.process.index()].pid;
         let process = if processes.len() > 1 { format!(" · pid {pid}") } else { String::new() };
-        section.rows.push(Row {
-            key: keys.take(format!("{own}/stream {}", described.id)),
-            kind: RowKind::Stream(stream),
-            title: format!("Stream {}{kind}{process}", described.id),
-            note: format!("{} ops", format::count(described.ops.len() as u64)),
-            lanes: pack(described.ops.len(), |at| op_piece(trace, OpIdx(described.ops.start + at as u32))),
-        });
+        let title = format!("Stream {}{kind}{process}", described.id);
+        section.rows.push(Row::new(keys.take(own), RowKind::Stream(stream), title));
     }
+    // With a single stream they would say what the stream says.
     if section.rows.iter().filter(|row| matches!(row.kind, RowKind::Stream(_))).count() > 1 {
-        section.rows.extend(copy_rows(trace, device, &own, keys));
+        for (direction, name) in Direction::ALL {
+            let key = keys.take(format!("{own}/copies {name}"));
+            section.rows.push(Row::new(key, RowKind::Copies(device, direction), format!("Copies {name}")));
+        }
     }
     section
 }
 
-/// What the copy engines did, one row for each direction. With a single stream it would say what the stream says.
-fn copy_rows(trace: &Trace, device: DeviceIdx, own: &str, keys: &mut Keys) -> Vec<Row> {
-    let mut copies: BTreeMap<Direction, Vec<OpIdx>> = BTreeMap::new();
-    for op in trace.device_streams(device).flat_map(|stream| trace.stream_ops(stream)) {
-        if trace.ops.kind[op.index()] == OpKind::Copy {
-            copies.entry(Direction::of(trace.op_detail(op))).or_default().push(op);
-        }
+impl Row {
+    fn new(key: Key, kind: RowKind, title: String) -> Self {
+        Self { key, kind, title, note: String::new(), lanes: Vec::new() }
     }
-    let row = |(direction, name): (Direction, &str)| {
-        let ops = copies.get(&direction)?;
-        Some(Row {
-            key: keys.take(format!("{own}/copies {name}")),
-            kind: RowKind::Copies(device, direction),
-            title: format!("Copies {name}"),
-            note: format!("{} copies", format::count(ops.len() as u64)),
-            lanes: pack(ops.len(), |at| op_piece(trace, ops[at])),
-        })
+
+    /// Makes the lanes.
+    fn fill(&mut self, trace: &Trace) {
+        let what;
+        (what, self.lanes) = match self.kind {
+            // They come from the analysis.
+            RowKind::Bubbles { .. } => return,
+            RowKind::Stream(stream) => {
+                let ops = &trace.streams[stream.index()].ops;
+                ("ops", pack(ops.len(), |at| op_piece(trace, OpIdx(ops.start + at as u32))))
+            }
+            RowKind::Replays(stream) => {
+                let replays = replays(trace, stream);
+                ("replays", pack(replays.len(), |at| replays[at]))
+            }
+            RowKind::Copies(device, direction) => {
+                let ops = trace.device_streams(device).flat_map(|stream| trace.stream_ops(stream));
+                let is = |&op: &OpIdx| trace.ops.kind[op.index()] == OpKind::Copy;
+                let copies: Vec<OpIdx> =
+                    ops.filter(is).filter(|&op| Direction::of(trace.op_detail(op)) == direction).collect();
+                ("copies", pack(copies.len(), |at| op_piece(trace, copies[at])))
+            }
+            RowKind::Ranges(thread) => {
+                let (ranges, first) = (trace.thread_ranges(thread), trace.threads[thread.index()].ranges.start);
+                let piece = |at: usize| Piece {
+                    interval: ranges[at].interval,
+                    item: first + at as u32,
+                    tint: Tint::range(ranges[at].kind, ranges[at].name.index()),
+                };
+                ("ranges", pack(ranges.len(), piece))
+            }
+            RowKind::Calls(thread) => {
+                let calls = &trace.threads[thread.index()].calls;
+                let piece = |at: usize| {
+                    let call = CallIdx(calls.start + at as u32);
+                    let tint = Tint::call(trace.calls.kind[call.index()]);
+                    Piece { interval: trace.calls.interval(call), item: call.0, tint }
+                };
+                ("calls", pack(calls.len(), piece))
+            }
+        };
+        let count: usize = self.lanes.iter().map(Lane::len).sum();
+        self.note = format!("{} {what}", format::count(count as u64));
+    }
+}
+
+/// Makes the lanes of all rows, several at a time.
+fn fill(trace: &Trace, sections: &mut [Section]) {
+    let most = if trace.event_count() < FEW_EVENTS { 1 } else { MOST_WORKERS };
+    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(most));
+    let rows = Mutex::new(sections.iter_mut().flat_map(|section| &mut section.rows));
+    let work = || {
+        let next = || rows.lock().unwrap_or_else(PoisonError::into_inner).next();
+        while let Some(row) = next() {
+            row.fill(trace);
+        }
     };
-    Direction::ALL.into_iter().filter_map(row).collect()
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            scope.spawn(work);
+        }
+        work();
+    });
 }
 
 fn op_piece(trace: &Trace, op: OpIdx) -> Piece {
@@ -325,32 +377,14 @@ fn process_section(trace: &Trace, process: ProcessIdx, keys: &mut Keys) -> Secti
         }
         let idx = ThreadIdx::from_index(index);
         let name = if thread.name.is_empty() { "Thread" } else { thread.name.as_str() };
+        let own = format!("{process_name}/{name}");
         if !thread.ranges.is_empty() {
-            let ranges = trace.thread_ranges(idx);
-            section.rows.push(Row {
-                key: keys.take(format!("{process_name}/{name}/ranges")),
-                kind: RowKind::Ranges(idx),
-                title: format!("{name} {} ranges", thread.tid),
-                note: format!("{} ranges", format::count(thread.ranges.len() as u64)),
-                lanes: pack(ranges.len(), |at| Piece {
-                    interval: ranges[at].interval,
-                    item: thread.ranges.start + at as u32,
-                    tint: Tint::range(ranges[at].kind, ranges[at].name.index()),
-                }),
-            });
+            let title = format!("{name} {} ranges", thread.tid);
+            section.rows.push(Row::new(keys.take(format!("{own}/ranges")), RowKind::Ranges(idx), title));
         }
         if !thread.calls.is_empty() {
-            section.rows.push(Row {
-                key: keys.take(format!("{process_name}/{name}/calls")),
-                kind: RowKind::Calls(idx),
-                title: format!("{name} {} calls", thread.tid),
-                note: format!("{} calls", format::count(thread.calls.len() as u64)),
-                lanes: pack(thread.calls.len(), |at| {
-                    let call = CallIdx(thread.calls.start + at as u32);
-                    let tint = Tint::call(trace.calls.kind[call.index()]);
-                    Piece { interval: trace.calls.interval(call), item: call.0, tint }
-                }),
-            });
+            let title = format!("{name} {} calls", thread.tid);
+            section.rows.push(Row::new(keys.take(format!("{own}/calls")), RowKind::Calls(idx), title));
         }
     }
     section

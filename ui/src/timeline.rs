@@ -16,6 +16,7 @@ use crate::names::names_ui;
 use crate::ruler;
 use crate::text::Widths;
 use crate::theme::Palette;
+use crate::tint::Tints;
 use crate::view::Viewport;
 
 /// Height of the rows that scroll, whatever is pinned above them.
@@ -57,6 +58,7 @@ pub struct Timeline {
     measuring_from: Option<i64>,
     brushes: Brushes,
     widths: Option<(f32, Widths)>,
+    tints: Option<Tints>,
 }
 
 /// What a frame drew.
@@ -85,6 +87,7 @@ impl Default for Timeline {
             measuring_from: None,
             brushes: Brushes::default(),
             widths: None,
+            tints: None,
         }
     }
 }
@@ -112,12 +115,13 @@ impl Timeline {
             Some((of, widths)) if of == scale => widths,
             _ => Widths::of(ui.painter(), &FontId::proportional(11.5)),
         };
+        let tints = self.tints.take().filter(|tints| tints.are_of(&palette)).unwrap_or_else(|| Tints::of(&palette));
 
         ui.painter().rect_filled(full, 0.0, palette.canvas);
         let bounds = docs.iter().map(Document::interval);
         let bounds = bounds.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)));
         let bounds = bounds.unwrap_or(self.view.interval());
-        let moved = minimap::minimap_ui(ui, map, docs, self.view, bounds, &palette);
+        let moved = minimap::minimap_ui(ui, map, docs, self.view, bounds, &palette, &tints);
         actions.extend(moved.map(Action::View));
         self.ruler_ui(ui, ruler, &palette, &mut actions);
         let Layout { pinned, scrolled, hidden } =
@@ -154,7 +158,7 @@ impl Timeline {
                         palette: &palette,
                         widths: &widths,
                     };
-                    self.canvas_ui(ui, &canvas, &on_pinned, &mut actions);
+                    self.canvas_ui(ui, &canvas, &tints, &on_pinned, &mut actions);
                     names_ui(ui, docs, &scrolled, names, &mut self.arrangement, &palette, &widths);
                 });
         });
@@ -163,6 +167,7 @@ impl Timeline {
         }
         self.splitter_ui(ui, full, split, &palette);
         self.widths = Some((scale, widths));
+        self.tints = Some(tints);
         actions
     }
 
@@ -246,7 +251,14 @@ impl Timeline {
         }
     }
 
-    fn canvas_ui(&mut self, ui: &Ui, canvas: &Canvas<'_>, on_pinned: &Response, actions: &mut Vec<Action>) {
+    fn canvas_ui(
+        &mut self,
+        ui: &Ui,
+        canvas: &Canvas<'_>,
+        tints: &Tints,
+        on_pinned: &Response,
+        actions: &mut Vec<Action>,
+    ) {
         let area = canvas.groups[1].area;
         let response = ui.interact(area, ui.scope_id().with("canvas"), Sense::click_and_drag());
         response.widget_info(|| egui::WidgetInfo::labeled(Role::Canvas, true, "timeline"));
@@ -255,7 +267,7 @@ impl Timeline {
 
         let painter = ui.painter().with_clip_rect(canvas.area);
         let step = ruler::step(self.view, canvas.area.width());
-        self.drawn = lanes::paint(&painter, canvas, step, &mut self.brushes, self.as_shapes);
+        self.drawn = lanes::paint(&painter, canvas, step, tints, &mut self.brushes, self.as_shapes);
         if let Some(measured) = self.measured {
             canvas.paint_band(&painter, measured, canvas.palette.measure);
         }

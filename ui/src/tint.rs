@@ -5,7 +5,7 @@ use bubblescope::analysis::Cause;
 use bubblescope::trace::{ApiKind, Detail, MemoryKind, OpKind, RangeKind};
 use eframe::egui::Color32;
 
-use crate::theme::{KERNEL_TONES, Palette, RANGE_TONES};
+use crate::theme::{KERNEL_TONES, Palette, RANGE_TONES, blend};
 
 /// A colour by its meaning, the same in every palette. There are fewer than 128.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,19 +128,51 @@ impl Tint {
     }
 }
 
+/// Steps of opacity by which a share is shown.
+const STEPS: usize = 64;
+/// How much of its colour the faintest column has: whatever happened is visible.
+const FAINTEST: f32 = 0.25;
+/// How much darker the last column of a box is: a line of background would look like idle time.
+const EDGE: f32 = 0.35;
+
 /// The colours of all tints in one palette.
 #[derive(Clone, Debug)]
-pub struct Tints([Color32; 128]);
+pub struct Tints {
+    palette: Palette,
+    edges: [Color32; 128],
+    /// By tint and share.
+    faint: Vec<[Color32; STEPS + 1]>,
+}
 
 impl Tints {
     /// Those of a palette.
     pub fn of(palette: &Palette) -> Self {
-        Self(std::array::from_fn(|number| Tint(number as u8).color(palette)))
+        let colors: [Color32; 128] = std::array::from_fn(|number| Tint(number as u8).color(palette));
+        let opacity = |step: usize| FAINTEST + (1.0 - FAINTEST) * step as f32 / STEPS as f32;
+        let faint = colors.map(|color| std::array::from_fn(|step| color.gamma_multiply(opacity(step))));
+        let edges = colors.map(|color| blend(color, Color32::BLACK, EDGE));
+        Self { palette: *palette, edges, faint: faint.to_vec() }
+    }
+
+    /// Whether they are those of this palette.
+    pub fn are_of(&self, palette: &Palette) -> bool {
+        self.palette == *palette
     }
 
     /// The colour of a tint.
     pub fn get(&self, tint: Tint) -> Color32 {
-        self.0[usize::from(tint.0 & 127)]
+        self.faint[usize::from(tint.0 & 127)][STEPS]
+    }
+
+    /// The colour of a tint at the end of a box.
+    pub fn edge(&self, tint: Tint) -> Color32 {
+        self.edges[usize::from(tint.0 & 127)]
+    }
+
+    /// The colour of a tint that fills a share of a column, premultiplied.
+    pub fn faint(&self, tint: Tint, share: f32) -> Color32 {
+        let step = (share * STEPS as f32 + 0.5) as usize;
+        self.faint[usize::from(tint.0 & 127)][step.min(STEPS)]
     }
 }
 
