@@ -210,11 +210,10 @@ fn paint_group(
                     continue;
                 }
                 let item = found.kind.item(lane.item(found_box.at as usize));
-                if let Some(text) = canvas.widths.fit(&describe::label(document, item), to - from - 8.0) {
-                    if means.as_mut().is_none_or(|(_, names)| names.affords(&text)) {
-                        let text = text.into_owned();
-                        names.push((Pos2::new(from + 4.0, y.center()), text, text_on(fill)));
-                    }
+                if let Some(text) = canvas.widths.fit(&describe::label(document, item), to - from - 8.0)
+                    && means.as_mut().is_none_or(|(_, names)| names.affords(&text))
+                {
+                    names.push((Pos2::new(from + 4.0, y.center()), text.into_owned(), text_on(fill)));
                 }
             }
         }
