@@ -3,7 +3,7 @@
 
     cargo bench --bench import --no-run             # its path is printed: BENCH
     cargo build --release                           # target/release/bubble-report: REPORT
-    python3 -m venv VENV && VENV/bin/pip install HolisticTraceAnalysis
+    python3 -m venv VENV && VENV/bin/pip install HolisticTraceAnalysis 'pandas<3'
     scripts/measure/import_speed.py BENCH REPORT VENV/bin/python docs/measurements/import-speed.md
 
 Every reader gets the same file, in a process of its own, one after the other, after the file was read once. Processor

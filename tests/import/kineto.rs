@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use bubblescope::analysis::{self, Analysis, Options, analyze};
+use bubblescope::export;
 use bubblescope::import::{ImportError, kineto};
 use bubblescope::open::{OpenError, open};
 use bubblescope::report::{self, Report};
@@ -455,6 +456,24 @@ fn categories_become_what_they_are() {
     let record = &trace.events[0];
     assert_eq!((trace.events.len(), record.correlation.0, record.event), (1, 2, 4));
     assert_eq!(trace.streams[record.stream.unwrap().index()].id, 9);
+}
+
+#[test]
+fn what_is_written_for_perfetto_reads_as_the_same_trace() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for name in ["scalar-readback/kernels-4/sync.bubcap", "scalar-readback/kernels-4/none.bubcap"] {
+        let trace = open(&fixtures.join(name)).unwrap();
+        let mut text = Vec::new();
+        export::chrome(&trace, &analyze(&trace, &Options::default()), &mut text).unwrap();
+        let back = read(text).unwrap();
+        assert_eq!(figures(&back), figures(&trace), "{name}");
+        assert_eq!(back.meta.epoch_ns, trace.meta.epoch_ns);
+        let launches = |trace: &Trace| -> Vec<_> {
+            let call = |op| trace.ops.launch(op).map(|call| trace.calls.interval(call));
+            trace.ops.indices().map(|op| (trace.ops.interval(op), call(op))).collect()
+        };
+        assert_eq!(launches(&back), launches(&trace), "{name}");
+    }
 }
 
 #[test]

@@ -174,7 +174,10 @@ impl<R: Read> Reader<R> {
                 lexer.step();
                 (self.place, self.bare, self.found_events) = (Place::Events, true, true);
             }
-            Err(Trouble::More) if !self.window.is_last() => return Ok(Step::More),
+            Err(Trouble::More) if !self.window.is_last() => {
+                self.at = lexer.at();
+                return Ok(Step::More);
+            }
             Err(_) => {
                 return Err(match self.window.take_failure() {
                     Some(source) => ImportError::Read { at: self.position(0), source },
