@@ -1,5 +1,7 @@
 //! What each call means to an idle device: whether it can have drained it, and whether it kept the host busy.
 
+use std::ops::Range;
+
 use crate::trace::{ApiKind, CallIdx, Interval, Ns, ProcessIdx, ThreadIdx, Trace};
 
 use super::cause::Cause;
@@ -143,9 +145,12 @@ struct ProcessGaps {
 impl HostGaps {
     pub(super) fn new(trace: &Trace, classes: &CallClasses) -> Self {
         let matters = |call: &CallIdx| classes.blocks(*call) || !trace.call_ops(*call).is_empty();
-        let of_process = |process: usize| {
-            let threads = trace.threads.iter().filter(move |thread| thread.process.index() == process);
-            let lanes = threads.map(|thread| thread.calls.clone());
+        let mut lanes_of = vec![Vec::new(); trace.processes.len()];
+        for thread in &trace.threads {
+            lanes_of[thread.process.index()].push(thread.calls.clone());
+        }
+        let of_process = |lanes: &Vec<Range<u32>>| {
+            let lanes = lanes.iter().cloned();
             let calls = lanes.clone().flatten().map(CallIdx).filter(matters);
             let mut ends: Vec<Ns> = calls.map(|call| trace.calls.end[call.index()]).collect();
             // A stable sort: the lanes are sorted runs already.
@@ -165,7 +170,7 @@ impl HostGaps {
             found.median = gaps.low_median().map(Ns);
             found
         };
-        Self { processes: (0..trace.processes.len()).map(of_process).collect() }
+        Self { processes: lanes_of.iter().map(of_process).collect() }
     }
 
     /// For calls that come in order of time.
