@@ -12,6 +12,8 @@ use bubblescope::trace::{
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::corpus::figures;
+
 /// A trace with everything: streams whose ops overlap, calls and ranges that nest and that cross, two processes with the
 /// same numbers, names with every kind of character.
 fn eventful(times: &[(i64, i64)]) -> Trace {
@@ -169,6 +171,22 @@ fn a_recording_is_whole_in_chromes_json() {
     assert!(launches > 100 && arrows == launches, "{arrows} arrows for {launches} launches");
     let drained = slices(&events).iter().filter(|slice| slice.5["drained by"].is_string()).count();
     assert!(drained > 10, "{drained}");
+}
+
+#[test]
+fn chromes_json_opens_again_with_the_same_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.json");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scalar-readback/kernels-4");
+    for variant in ["sync", "graph"] {
+        let trace = open(&fixtures.join(variant).with_extension("bubcap")).unwrap();
+        chrome(&trace, &of(&trace), &mut std::fs::File::create(&path).unwrap()).unwrap();
+        let again = open(&path).unwrap();
+        assert_eq!(figures(&again), figures(&trace), "{variant}");
+        assert_eq!(again.calls.len(), trace.calls.len());
+        let linked = |trace: &Trace| trace.ops.indices().filter(|&op| trace.ops.launch(op).is_some()).count();
+        assert_eq!(linked(&again), linked(&trace));
+    }
 }
 
 /// Cells of a table as RFC 4180 has them.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use bubblescope::analysis::{Options, analyze, full};
 use bubblescope::open::{OpenError, open};
-use bubblescope::trace::{CaptureMode, Detail, MemoryKind, Ns, OpIdx, OpKind, Stream, SyncKind, Trace};
+use bubblescope::trace::{CaptureMode, Detail, MemoryKind, Ns, OpIdx, OpKind, RangeKind, Stream, SyncKind, Trace};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -111,6 +111,7 @@ fn calls_and_kernels_are_linked_and_described() {
     assert_eq!(meta.machine["Nsight Systems"], "2025.5.2.266");
     assert!(meta.recorded.calls && meta.recorded.ops && meta.recorded.syncs && !meta.recorded.events);
     assert_eq!(meta.losses.unreadable_records, 0);
+    assert_eq!(meta.capture_mode, CaptureMode::Node, "without graph launches no node is missing");
     let device = &analyze(&trace, &Options::default()).devices[0];
     assert_eq!((device.partition.span(), device.partition.idle), (Ns(250_000), Ns(100_000)));
 }
@@ -246,13 +247,17 @@ fn ranges_have_a_text_or_the_id_of_one() {
         "{}INSERT INTO NVTX_EVENTS VALUES (90000, 200000, 59, 'step', {thread}, NULL),
              (91000, 150000, 60, NULL, {thread}, 5), (92000, NULL, 34, 'mark', {thread}, NULL),
              (93000, NULL, 59, 'open', {thread}, NULL), (94000, NULL, 75, 'CCCL', {thread}, NULL),
-             (95000, NULL, 39, 'rank 0', {thread}, NULL);",
+             (95000, NULL, 39, 'rank 0', {thread}, NULL),
+             (96000, 97000, 59, 'aten::mm, seq = 5, sizes = [[2, 2], [2, 2]]', {thread}, NULL),
+             (98000, 99000, 59, 'aten::copy_, op_id = 317164', {thread}, NULL);",
         launches(42, 1..2)
     );
     let trace = imported(&rows);
     let ranges: Vec<(&str, i64)> =
         trace.ranges.iter().map(|range| (trace.names.get(range.name), range.interval.len().0)).collect();
-    assert_eq!(ranges, [("step", 110_000), ("epoch", 59_000), ("mark", 0)]);
+    let expected = [("step", 110_000), ("epoch", 59_000), ("mark", 0), ("aten::mm", 1_000), ("aten::copy_", 1_000)];
+    assert_eq!(ranges, expected);
+    assert_eq!((trace.ranges[0].kind, trace.ranges[3].kind), (RangeKind::Nvtx, RangeKind::Operator));
     assert_eq!(trace.threads[0].name, "rank 0");
     let left_out = "1 ranges left out: they were not closed while nsys recorded";
     assert!(trace.meta.warnings.iter().any(|warning| warning == left_out), "{:?}", trace.meta.warnings);

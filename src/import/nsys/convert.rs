@@ -52,6 +52,7 @@ pub(super) fn convert(database: &Database) -> Result<Trace, ImportError> {
         asynchronous: FxHashSet::default(),
         nodes: FxHashSet::default(),
         copy_names: FxHashMap::default(),
+        launches_graphs: false,
         unreadable: 0,
         notes: Notes::new(),
     };
@@ -92,6 +93,8 @@ struct Export<'d> {
     /// Launches of graphs whose nodes are recorded one by one.
     nodes: FxHashSet<(ProcessIdx, CorrelationId)>,
     copy_names: FxHashMap<(OpKind, i64, MemoryKind, MemoryKind), NameId>,
+    /// Whether a call launches a graph.
+    launches_graphs: bool,
     unreadable: u64,
     notes: Notes,
 }
@@ -157,7 +160,9 @@ impl Export<'_> {
             }
             let asynchronous = async_names.entry(name).or_insert_with(|| {
                 let text = export.strings.text(row.int(4).unwrap_or(-1)).unwrap_or_default();
-                matches!(ApiKind::of(&text), ApiKind::CopyAsync | ApiKind::MemsetAsync)
+                let kind = ApiKind::of(&text);
+                export.launches_graphs |= kind == ApiKind::GraphLaunch;
+                matches!(kind, ApiKind::CopyAsync | ApiKind::MemsetAsync)
             });
             if *asynchronous {
                 export.asynchronous.insert((process, call.correlation));
@@ -334,6 +339,8 @@ impl Export<'_> {
         self.builder.meta.capture_mode = match (whole > 0, self.nodes.is_empty()) {
             (true, true) => CaptureMode::Graph,
             (false, false) => CaptureMode::Node,
+            // Where nothing launches graphs, no node is missing.
+            (false, true) if self.builder.meta.recorded.calls && !self.launches_graphs => CaptureMode::Node,
             _ => CaptureMode::Unknown,
         };
         Ok(())
@@ -473,12 +480,15 @@ impl Export<'_> {
                 }
             };
             let (_, thread) = export.lanes.thread(&mut export.builder, row.int(5));
-            let name = match (row.text(3), row.int(4)) {
-                (Some(text), _) => export.builder.name(&text),
-                (None, Some(id)) => export.strings.name(&mut export.builder, id),
-                (None, None) => export.builder.name("(range without a name)"),
+            let (name, kind) = match (row.text(3), row.int(4)) {
+                (Some(text), _) => match operator(&text) {
+                    Some(operator) => (export.builder.name(operator), RangeKind::Operator),
+                    None => (export.builder.name(&text), RangeKind::Nvtx),
+                },
+                (None, Some(id)) => (export.strings.name(&mut export.builder, id), RangeKind::Nvtx),
+                (None, None) => (export.builder.name("(range without a name)"), RangeKind::Nvtx),
             };
-            export.builder.push_range(start, end, thread, name, RangeKind::Nvtx);
+            export.builder.push_range(start, end, thread, name, kind);
             Some(())
         })
     }
@@ -620,6 +630,13 @@ fn graph(told: Option<u32>, node: u64) -> GraphId {
         _ if node == 0 => GraphId::NONE,
         _ => GraphId(((node >> 32) as u32).max(1)),
     }
+}
+
+/// The operator in a range that PyTorch's `emit_nvtx` opened: it appends numbers that differ in every call, as in
+/// `aten::copy_, op_id = 317164` and `aten::mm, seq = 5, sizes = [[2, 2], [2, 2]]`.
+fn operator(text: &str) -> Option<&str> {
+    let at = [", seq = ", ", op_id = ", ", sizes = "].into_iter().filter_map(|mark| text.find(mark)).min()?;
+    Some(&text[..at])
 }
 
 /// What was waited for. The type in the table cannot be relied on: releases of 2025 and 2026 number the same waits 2 or
