@@ -304,9 +304,10 @@ fn several_recordings_have_a_row_each_the_worst_first() {
         std::fs::copy(from, folder.path().join(to).with_extension("bubcap")).unwrap();
     }
     std::fs::write(folder.path().join("notes.txt"), "no recording").unwrap();
+    std::fs::write(folder.path().join("settings.json"), "{\"colour\": 3}").unwrap();
     let (code, stdout, stderr) = outcome(bubble_report().arg(folder.path()));
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("1 other files"), "{stderr}");
+    assert!(stderr.contains("2 other files"), "{stderr}");
     let lines: Vec<usize> = ["rank1", "rank0"].map(|rank| stdout.find(&format!("  {rank}")).unwrap()).into();
     assert!(lines[0] < lines[1], "{stdout}");
     assert!(!stdout.contains(&folder.path().display().to_string()), "{stdout}");
