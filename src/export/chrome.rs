@@ -155,9 +155,10 @@ impl<W: Write> Writer<'_, '_, W> {
         write!(self.out, "{sign}{whole}.{rest:03}")
     }
 
-    /// The number of a recorded process among the processes of the file: behind the devices.
+    /// The number of a recorded process among the processes of the file: behind the devices, which have theirs from 1.
+    /// Perfetto takes process 0 for the idle one.
     fn host(&self, process: usize) -> usize {
-        self.trace.devices.len() + process
+        self.trace.devices.len() + process + 1
     }
 
     fn hosts(&mut self) -> io::Result<()> {
@@ -213,7 +214,7 @@ impl<W: Write> Writer<'_, '_, W> {
         for overhead in &trace.overheads {
             let process = overhead.process.index();
             let Some(slot) = lanes.get_mut(process) else { continue };
-            let host = self.trace.devices.len() + process;
+            let host = self.host(process);
             let lane = slot.get_or_insert_with(|| self.lane(host, "overhead".to_owned(), Tracks::flat()));
             let track = self.place(lane, overhead.interval)?;
             let profiler = overhead.kind.is_profiler() || overhead.kind == OverheadKind::Unknown;
@@ -227,9 +228,10 @@ impl<W: Write> Writer<'_, '_, W> {
     fn device(&mut self, index: usize, found: Option<&DeviceAnalysis>) -> io::Result<()> {
         let trace = self.trace;
         let device = &trace.devices[index];
-        self.process(index, format!("GPU {} {}", device.id, device.name).trim_end())?;
+        let process = index + 1;
+        self.process(process, format!("GPU {} {}", device.id, device.name).trim_end())?;
         if let Some(found) = found {
-            let mut lane = self.lane(index, "bubbles".to_owned(), Tracks::flat());
+            let mut lane = self.lane(process, "bubbles".to_owned(), Tracks::flat());
             for bubble in &found.bubbles {
                 let track = self.place(&mut lane, bubble.interval)?;
                 self.bubble(track, found, bubble)?;
@@ -237,7 +239,7 @@ impl<W: Write> Writer<'_, '_, W> {
         }
         for at in trace.device_streams(DeviceIdx::from_index(index)) {
             let stream = &trace.streams[at.index()];
-            let mut lane = self.lane(index, self.stream_label(stream), Tracks::flat());
+            let mut lane = self.lane(process, self.stream_label(stream), Tracks::flat());
             for op in trace.stream_ops(at) {
                 let track = self.place(&mut lane, trace.ops.interval(op))?;
                 self.op(op, stream, device.id, track)?;

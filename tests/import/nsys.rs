@@ -241,6 +241,19 @@ fn synchronisations_are_told_by_what_they_name() {
 }
 
 #[test]
+fn synchronisations_are_on_the_device_of_their_context() {
+    let (process, none) = (global(42, 0), u32::MAX);
+    let rows = format!(
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 1, 2, 15, 1, {process}, 2, 3, 1, 1, NULL, 0);
+         INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES
+             (1, 30, 0, 2, 15, 2, {process}, 3, {none}, {none});"
+    );
+    let trace = imported(&rows);
+    assert_eq!((trace.devices.len(), trace.contexts.len(), trace.streams.len()), (1, 1, 1));
+    assert_eq!(trace.syncs[0].stream, Some(trace.ops.stream[0]));
+}
+
+#[test]
 fn ranges_have_a_text_or_the_id_of_one() {
     let thread = global(42, 43);
     let rows = format!(

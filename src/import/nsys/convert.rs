@@ -397,9 +397,10 @@ impl Export<'_> {
     fn home(&mut self, row: &Row<'_>) -> (ProcessIdx, Option<ContextIdx>, Option<StreamIdx>) {
         let process = self.lanes.process(&mut self.builder, row.int(6));
         let id = |column: usize| applicable(row, column).and_then(|id| u32::try_from(id).ok());
-        let context = id(3).map(|context| {
-            let device = id(2).unwrap_or(0);
-            self.lanes.context(&mut self.builder, process, device, Some(context))
+        // These records know no device: nsys writes 0. Device work has told the devices of contexts.
+        let context = id(3).map(|context| match self.builder.find_context(process, context) {
+            Some(known) => known,
+            None => self.lanes.context(&mut self.builder, process, id(2).unwrap_or(0), Some(context)),
         });
         let stream = context.and_then(|context| Some(self.builder.stream(context, id(4)?)));
         (process, context, stream)
