@@ -22,7 +22,7 @@ import tempfile
 import time
 
 MEGABYTES = 200
-ROUNDS = 3
+ROUNDS = 2
 
 JSON = "import json, sys; json.load(open(sys.argv[1]))"
 HTA = """
