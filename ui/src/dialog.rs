@@ -84,6 +84,8 @@ struct PathWindow {
     instead: bool,
     /// The file that is there already and would be replaced.
     replaces: Option<PathBuf>,
+    /// Whether it has been shown.
+    shown: bool,
 }
 
 /// The dialogs for files.
@@ -123,7 +125,7 @@ impl FileDialogs {
             Purpose::Open => String::new(),
             Purpose::Save(_) => suggested.display().to_string(),
         };
-        self.window = Some(PathWindow { purpose, text, instead, replaces: None });
+        self.window = Some(PathWindow { purpose, text, instead, replaces: None, shown: false });
     }
 
     /// Whether a file is being asked for.
@@ -153,16 +155,17 @@ impl FileDialogs {
         let window = self.window.as_mut()?;
         let mut chosen = None;
         let mut keep = true;
-        egui::Window::new(window.purpose.title()).open(&mut keep).collapsible(false).resizable(false).show(ctx, |ui| {
+        let frame = centred(ctx, window.purpose.title()).open(&mut keep).resizable(false);
+        frame.show(ctx, |ui| {
             ui.set_min_width(560.0);
             ui.horizontal(|ui| {
                 let label = ui.label("File");
                 let field = egui::TextEdit::singleline(&mut window.text).desired_width(440.0);
                 let field = ui.add(field).labelled_by(label.id);
-                if ui.memory(|memory| memory.focused().is_none()) {
+                let entered = field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
+                if entered || !std::mem::replace(&mut window.shown, true) {
                     field.request_focus();
                 }
-                let entered = field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
                 let path = PathBuf::from(window.text.trim());
                 let replaces = window.replaces.as_ref() == Some(&path);
                 let button = match window.purpose {
@@ -202,6 +205,12 @@ impl FileDialogs {
         }
         chosen.map(|path| (purpose, vec![path]))
     }
+}
+
+/// A window that appears in the middle.
+pub fn centred<'a>(ctx: &Context, title: &str) -> egui::Window<'a> {
+    let window = egui::Window::new(title.to_owned()).collapsible(false);
+    window.pivot(egui::Align2::CENTER_CENTER).default_pos(ctx.content_rect().center())
 }
 
 /// Shows the desktop's dialog and waits for it.

@@ -24,6 +24,8 @@ pub struct Palette {
     pub text: Color32,
     /// Text of less weight.
     pub weak_text: Color32,
+    /// Text that can be clicked.
+    pub link: Color32,
     /// The selection.
     pub selection: Color32,
     /// A measured interval, translucent.
@@ -67,6 +69,7 @@ impl Palette {
         grid: Color32::from_rgb(0x2c, 0x30, 0x39),
         text: Color32::from_rgb(0xe2, 0xe5, 0xea),
         weak_text: Color32::from_rgb(0x93, 0x9a, 0xa8),
+        link: Color32::from_rgb(0x6c, 0xb2, 0xff),
         selection: Color32::from_rgb(0xff, 0xff, 0xff),
         measure: Color32::from_rgba_premultiplied(0x1c, 0x26, 0x33, 0x30),
         arrow: Color32::from_rgb(0xff, 0xd5, 0x4f),
@@ -82,6 +85,7 @@ impl Palette {
         grid: Color32::from_rgb(0xe3, 0xe6, 0xeb),
         text: Color32::from_rgb(0x1f, 0x24, 0x2d),
         weak_text: Color32::from_rgb(0x5f, 0x67, 0x75),
+        link: Color32::from_rgb(0x00, 0x5c, 0xb8),
         selection: Color32::from_rgb(0x10, 0x12, 0x16),
         measure: Color32::from_rgba_premultiplied(0x08, 0x12, 0x20, 0x20),
         arrow: Color32::from_rgb(0xb3, 0x5c, 0x00),
@@ -109,6 +113,7 @@ impl Palette {
         visuals.widgets.noninteractive.bg_stroke.color = self.grid;
         visuals.widgets.inactive.fg_stroke.color = self.text;
         visuals.weak_text_color = Some(self.weak_text);
+        visuals.hyperlink_color = self.link;
         visuals
     }
 

@@ -4,6 +4,7 @@ use eframe::egui::{self, RichText, Ui, Vec2};
 
 use super::App;
 use crate::command::{COMMANDS, Command, Entry, Shortcut};
+use crate::dialog::centred;
 use crate::load::Stage;
 use crate::panels;
 use crate::theme::Palette;
@@ -175,7 +176,7 @@ impl App {
 
     pub(super) fn help_ui(&mut self, ctx: &egui::Context) {
         let mut open = self.help;
-        egui::Window::new("Keys").open(&mut open).collapsible(false).resizable(false).show(ctx, |ui| {
+        centred(ctx, "Keys").open(&mut open).resizable(false).show(ctx, |ui| {
             let groups: Vec<&[Entry]> = COMMANDS.chunk_by(|a, b| a.group == b.group).collect();
             ui.horizontal_top(|ui| {
                 for half in groups.chunks(2) {

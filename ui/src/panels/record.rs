@@ -6,6 +6,7 @@ use std::process::Command;
 use eframe::egui::{self, Context, RichText, Ui};
 use workloads::{VariantInfo, WorkloadInfo};
 
+use crate::dialog::centred;
 use crate::recorder::{self, Recording, State, Subject};
 use crate::theme::Palette;
 
@@ -115,7 +116,7 @@ impl Recorder {
     /// Shows the window.
     pub fn show(&mut self, ctx: &Context) {
         let mut open = self.open;
-        egui::Window::new("Record").open(&mut open).collapsible(false).default_width(640.0).show(ctx, |ui| {
+        centred(ctx, "Record").open(&mut open).default_width(640.0).show(ctx, |ui| {
             self.contents_ui(ctx, ui);
         });
         self.open = open;
