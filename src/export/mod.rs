@@ -1,7 +1,7 @@
 //! Writes a trace, and the bubbles found in it, in forms that other programs read.
 //!
-//! * [`chrome`]: Chrome's JSON, which Perfetto and `chrome://tracing` open.
-//! * [`csv`]: a table with one row for each event and bubble.
+//! * [`chrome()`]: Chrome's JSON, which Perfetto and `chrome://tracing` open.
+//! * [`csv()`]: a table with one row for each event and bubble.
 
 mod chrome;
 mod csv;
