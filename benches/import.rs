@@ -1,7 +1,7 @@
 //! How fast a trace of PyTorch's profiler is read.
 //!
 //! `cargo bench --bench import` generates the text of a training loop, laid out as torch.profiler lays it out, and reads
-//! it sound and with damage in every 100th and in every event. Times count the trace that comes out, sorted and linked.
+//! it sound and with damage in every 100th and in every name of an operator, kernel or Python function, half of the events. Times count the trace that comes out, sorted and linked.
 //!
 //! `cargo bench --bench import -- --write FILE MEGABYTES` only writes such a text, for `scripts/measure/import_speed.py`.
 
@@ -38,12 +38,12 @@ fn read_sound(bencher: divan::Bencher<'_, '_>) {
 }
 
 #[divan::bench(sample_count = 3, sample_size = 1)]
-fn read_one_event_in_100_damaged(bencher: divan::Bencher<'_, '_>) {
+fn read_one_name_in_100_damaged(bencher: divan::Bencher<'_, '_>) {
     read(bencher, &SOME_DAMAGED);
 }
 
 #[divan::bench(sample_count = 3, sample_size = 1)]
-fn read_every_event_damaged(bencher: divan::Bencher<'_, '_>) {
+fn read_every_name_damaged(bencher: divan::Bencher<'_, '_>) {
     read(bencher, &ALL_DAMAGED);
 }
 
