@@ -48,6 +48,8 @@ pub(super) struct Pool {
     large: usize,
     limit: usize,
     allocated: AtomicUsize,
+    /// The most large buffers that are kept free.
+    keep: AtomicUsize,
     free: Free,
     free_small: Free,
 }
@@ -69,11 +71,20 @@ impl Pool {
     /// A pool of buffers of `large` bytes, which takes `limit` bytes at most.
     pub(super) fn new(large: usize, limit: usize) -> Self {
         let large = large.clamp(64 << 10, 128 << 20).next_multiple_of(4096);
-        Self { large, limit, allocated: AtomicUsize::new(0), free: Free::new(), free_small: Free::new() }
+        Self {
+            large,
+            limit,
+            allocated: AtomicUsize::new(0),
+            keep: AtomicUsize::new(1),
+            free: Free::new(),
+            free_small: Free::new(),
+        }
     }
 
-    /// Maps and touches buffers until `ready` are free or the half of the memory for large ones is used up.
+    /// Maps and touches buffers until `ready` are free or the half of the memory for large ones is used up. The most that
+    /// were ever asked for are kept; what more a slow disk made necessary for a while is given back to the system.
     pub(super) fn prepare(&self, ready: usize) {
+        self.keep.fetch_max(ready, Ordering::Relaxed);
         while self.free.take.len() < ready {
             let Some(buffer) = self.allocate(self.large, self.limit / 2, true) else { return };
             let _ = self.free.put.send(buffer);
@@ -93,17 +104,26 @@ impl Pool {
 
     /// Zeroes the used part of a buffer and makes it free again.
     pub(super) fn give_back(&self, mut buffer: Buffer, valid: usize) {
-        buffer.zero(valid);
         let free = if buffer.len == self.large { &self.free } else { &self.free_small };
+        let keep = self.keep.load(Ordering::Relaxed).saturating_mul(self.large / buffer.len);
+        if free.take.len() >= keep {
+            self.unmap(buffer);
+            return;
+        }
+        buffer.zero(valid);
         let _ = free.put.send(buffer);
+    }
+
+    fn unmap(&self, buffer: Buffer) {
+        self.allocated.fetch_sub(buffer.len, Ordering::Relaxed);
+        // SAFETY: the mapping is ours alone, and is not used again.
+        unsafe { libc::munmap(buffer.start.as_ptr().cast(), buffer.len) };
     }
 
     /// Unmaps the buffers that are free.
     pub(super) fn release(&self) {
         for buffer in self.free.take.try_iter().chain(self.free_small.take.try_iter()) {
-            self.allocated.fetch_sub(buffer.len, Ordering::Relaxed);
-            // SAFETY: the mapping is ours alone, and is not used again.
-            unsafe { libc::munmap(buffer.start.as_ptr().cast(), buffer.len) };
+            self.unmap(buffer);
         }
     }
 
@@ -147,6 +167,19 @@ mod tests {
         let again = pool.take().unwrap();
         assert_eq!(again.start, first);
         assert!(again.bytes(usize::MAX).iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn what_a_backlog_took_is_given_back() {
+        let pool = Pool::new(1 << 20, 64 << 20);
+        pool.prepare(3);
+        let held: Vec<Buffer> = std::iter::from_fn(|| pool.take()).take(20).collect();
+        assert_eq!(pool.allocated.load(Ordering::Relaxed), 20 << 20);
+        for buffer in held {
+            pool.give_back(buffer, 0);
+        }
+        assert_eq!(pool.allocated.load(Ordering::Relaxed), 3 << 20);
+        assert_eq!(pool.free.take.len(), 3);
     }
 
     #[test]
