@@ -87,10 +87,10 @@ impl Items {
 pub struct Level(u8);
 
 impl Level {
-    /// The largest cells that are no wider than a screen column of `ns_per_px`.
+    /// The cells that are about as wide as a screen column of `ns_per_px`: 0.7 to 1.4 columns.
     pub fn for_scale(ns_per_px: f64) -> Self {
         // A lossy conversion is fine: any level near the wanted one draws the same picture.
-        let ns = (ns_per_px as i64).clamp(1, 1 << 60);
+        let ns = ((ns_per_px * std::f64::consts::SQRT_2) as i64).clamp(1, 1 << 60);
         Self(ns.ilog2() as u8)
     }
 

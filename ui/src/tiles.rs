@@ -1,7 +1,7 @@
 //! How busy a lane is in cells of every size: a pyramid with as much detail as there are intervals.
 //!
-//! A tile is a run of [`TILE`] cells. Tiles exist where at least half as many intervals as cells are, from the size at which
-//! one tile holds the whole lane down to the size at which intervals are fewer; a burst in a quiet lane has
+//! A tile is a run of [`TILE`] cells. Tiles exist where there are at least three intervals for four cells, from the size
+//! at which one tile holds the whole lane down to the size at which intervals are fewer; a burst in a quiet lane has
 //! finer tiles than the rest. A tile keeps the cells that are not empty. So reading costs what the screen has columns,
 //! and all tiles of a lane together take a few bytes an interval, whatever the intervals are like.
 
@@ -13,7 +13,7 @@ use crate::lod::Level;
 pub const TILE: usize = 1 << TILE_BITS;
 const TILE_BITS: u8 = 9;
 /// Intervals from which on a part of a lane has a tile.
-const DENSE: usize = TILE / 2;
+const DENSE: usize = TILE * 3 / 4;
 /// Coarser cells are not needed: a tile of these spans all of time.
 const COARSEST: u8 = 63 - TILE_BITS;
 /// No interval.
