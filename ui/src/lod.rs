@@ -1,6 +1,6 @@
 //! Level of detail: exact figures for any part of a lane, however many intervals it has.
 //!
-//! A [`Lane`] is a row of intervals that do not overlap. [`Tiles`](crate::tiles::Tiles) hold the share of time that they
+//! A [`Lane`] is a row of intervals that do not overlap. [`Tiles`] hold the share of time that they
 //! fill for cells of every size, so a screen column that stands for a million intervals shows the exact share and no gap
 //! disappears. Prefix sums over blocks of intervals give the busy time of any span, and a tree over the blocks the
 //! longest interval, both in logarithmic time.

@@ -317,8 +317,8 @@ mod tests {
     impl Row for Word {
         const NAME: &'static str = "words";
         const COLUMNS: &'static [Column<Self>] = &[
-            Column::words("Word", "", 10.0, |_, row: Word| Cell::text(WORDS[row.0].0)),
-            Column::figures("Figure", "", 10.0, |_, row: Word| Cell::Count(WORDS[row.0].1)),
+            Column::words("Word", "", 10.0, |_, row: Self| Cell::text(WORDS[row.0].0)),
+            Column::figures("Figure", "", 10.0, |_, row: Self| Cell::Count(WORDS[row.0].1)),
         ];
         const SORT: usize = 1;
     }

@@ -36,7 +36,8 @@ fn generated(streams: u32, iterations: u64) -> Document {
 
 fn recording(variant: &str) -> Document {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/scalar-readback/kernels-4");
-    let trace = bubblescope::open::open(&folder.join(variant).with_extension("bubcap")).unwrap();
+    let trace =
+        bubblescope::open::open(&folder.join(variant).with_extension("bubcap")).expect("a recording of the repository");
     analysed(variant, trace)
 }
 
@@ -193,7 +194,7 @@ fn compare(harness: &mut Harness<'_, State>, name: &str) {
 /// The bubble that many readers of the recording look for first.
 fn longest(doc: &Document) -> Item {
     let longest = doc.bubbles().max_by_key(|(at, bubble)| (bubble.interval.len(), std::cmp::Reverse(*at)));
-    Item::Bubble(longest.unwrap().0)
+    Item::Bubble(longest.expect("a bubble").0)
 }
 
 #[test]

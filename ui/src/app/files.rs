@@ -136,7 +136,7 @@ impl App {
                 let background = Palette::of(ui.visuals()).canvas;
                 let layer = ui.layer_id();
                 let drawing = ctx.graphics(|layers| {
-                    let shapes = layers.get(layer).into_iter().flat_map(|list| list.all_entries());
+                    let shapes = layers.get(layer).into_iter().flat_map(egui::layers::PaintList::all_entries);
                     svg::drawing(timeline, background, shapes)
                 });
                 in_background(move || write(Ok(drawing.into_bytes())));
@@ -196,7 +196,7 @@ fn png(image: &ColorImage, part: Rect, scale: f32) -> Result<Vec<u8>, String> {
         return Err("there is no timeline to save".to_owned());
     }
     let rows = (top..bottom).flat_map(|row| &image.pixels[row * width + left..row * width + right]);
-    let bytes: Vec<u8> = rows.flat_map(|pixel| pixel.to_array()).collect();
+    let bytes: Vec<u8> = rows.flat_map(egui::Color32::to_array).collect();
     encoded(&bytes, wide, high).map_err(|error| format!("cannot make a PNG file: {error}"))
 }
 

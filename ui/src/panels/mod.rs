@@ -128,7 +128,12 @@ impl Panels {
             Tab::Overview => {
                 let area = egui::ScrollArea::vertical().id_salt("overview").auto_shrink(false);
                 let wanted = area.show(ui, |ui| {
-                    docs.iter().fold(false, |wanted, doc| overview_ui(ui, doc, docs.len() > 1) || wanted)
+                    let mut wanted = false;
+                    // Every overview is shown, also those below one whose findings are wanted.
+                    for doc in docs {
+                        wanted |= overview_ui(ui, doc, docs.len() > 1);
+                    }
+                    wanted
                 });
                 if wanted.inner {
                     self.tab = Tab::Findings;
