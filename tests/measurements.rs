@@ -17,6 +17,45 @@ fn written(folder: &Path, into: &mut BTreeMap<String, String>) {
     }
 }
 
+/// The documents without plots: what is written, by which script, of which figures.
+const WRITTEN: [(&str, &str, &[&str]); 3] = [
+    ("docs/compatibility.md", "scripts/compat/run.py", &["docs/compatibility/compat.json"]),
+    (
+        "docs/measurements/h200-record-overhead.md",
+        "scripts/measure/record_overhead.py",
+        &["docs/measurements/h200-record-overhead"],
+    ),
+    (
+        "docs/measurements/h200-item.md",
+        "scripts/measure/item_prediction.py",
+        &["docs/measurements/h200-item/item.json"],
+    ),
+];
+
+#[test]
+fn documents_are_what_scripts_write_of_the_figures_beside_them() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (document, script, figures) in WRITTEN {
+        let scratch = tempfile::tempdir().unwrap();
+        let written = scratch.path().join("written.md");
+        let output = Command::new("python3")
+            .envs([("PYTHONDONTWRITEBYTECODE", "1"), ("PYTHONUTF8", "1")])
+            .arg(root.join(script))
+            .arg("write")
+            .args(figures.iter().map(|figures| root.join(figures)))
+            .arg(&written)
+            .output();
+        let Ok(output) = output else {
+            println!("skipped: no python3");
+            return;
+        };
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        let (found, kept) =
+            (std::fs::read_to_string(&written).unwrap(), std::fs::read_to_string(root.join(document)).unwrap());
+        assert!(found == kept, "{document} is not what `{script} write` makes of the figures");
+    }
+}
+
 #[test]
 fn the_document_says_what_its_figures_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

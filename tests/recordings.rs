@@ -196,3 +196,50 @@ fn reading_back_costs_more_idle_time_than_not_waiting_for_it() {
         assert!(sync > 2 * graph, "{kernels}: {sync} against {graph}");
     }
 }
+
+/// What one program gave the GPU to do, by kind.
+fn work(trace: &Trace) -> BTreeMap<&'static str, u64> {
+    let mut found = BTreeMap::from([("kernels", 0), ("graphs", 0), ("copies", 0), ("memsets", 0)]);
+    for kind in &trace.ops.kind {
+        let name = match kind {
+            OpKind::Kernel => "kernels",
+            OpKind::Graph => "graphs",
+            OpKind::Copy => "copies",
+            OpKind::Memset => "memsets",
+        };
+        *found.get_mut(name).unwrap() += 1;
+    }
+    found
+}
+
+#[test]
+fn programs_of_every_kind_are_recorded_whole() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let results = std::fs::read(root.join("docs/compatibility/compat.json")).unwrap();
+    let results: Value = serde_json::from_slice(&results).unwrap();
+    let mut compared = 0;
+    for (name, case) in results["cases"].as_object().unwrap() {
+        let fixtures = case["fixtures"].as_object().into_iter().flatten();
+        let paths: Vec<PathBuf> = fixtures
+            .map(|(file, _)| root.join("tests/fixtures/compat").join(file))
+            .filter(|path| path.exists())
+            .collect();
+        if paths.is_empty() {
+            continue;
+        }
+        let mut all: BTreeMap<&str, u64> = BTreeMap::new();
+        for path in &paths {
+            let trace = open(path).unwrap_or_else(|error| panic!("{name}: {error}"));
+            for (kind, count) in work(&trace) {
+                *all.entry(kind).or_default() += count;
+            }
+            let orphans = trace.ops.indices().filter(|&op| trace.ops.launch(op).is_none()).count();
+            assert_eq!(orphans, 0, "{name}: each piece of work has its launch");
+        }
+        for (kind, count) in all {
+            assert_eq!(Some(count), case["recorded"][kind].as_u64(), "{name}: {kind}");
+        }
+        compared += 1;
+    }
+    assert!(compared > 5, "{compared}");
+}

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use bubblescope::analysis::{FindingId, FullAnalysis, Options, Severity, SyncCallRow, full};
+use bubblescope::analysis::{Cause, FindingId, FullAnalysis, Options, Severity, SyncCallRow, full};
 use bubblescope::open::open;
 use bubblescope::trace::{Ns, Trace};
 
@@ -92,5 +92,29 @@ fn whole_recordings_show_the_same_patterns() {
         let trace = recording(&format!("scalar-readback/kernels-{kernels}/sync.bubcap"));
         let (part, whole) = (measured(&trace), full(&trace, &Options::default()));
         assert_eq!(ids(&part), ids(&whole), "{kernels}");
+    }
+}
+
+#[test]
+fn an_item_in_a_gpu_bound_loop_is_promised_what_doing_without_it_saves() {
+    let all = |name: &str| full(&recording(&format!("item/{name}.bubcap")), &Options::default());
+    // Bound by the GPU: the promise is the loop without it, within 1 %.
+    let (item, none) = (all("item-4096"), all("none-4096"));
+    let found = item.findings.found.iter().find(|finding| finding.id == FindingId::ScalarReadback);
+    let promised = span(&item) - found.map(|finding| finding.recoverable).unwrap();
+    assert!(promised.0.abs_diff(span(&none).0) * 100 <= span(&none).0.unsigned_abs(), "{promised} of {}", span(&none));
+    // Bound by the host: that is the bottleneck, says the report, and nothing is gained by not waiting.
+    let item = all("item-512");
+    let found = ids(&item);
+    assert!(!found.contains(&FindingId::ScalarReadback), "{found:?}");
+    assert!(found.contains(&FindingId::HostBoundStep), "{found:?}");
+    let roots = &item.analysis.devices[0].idle_by_root;
+    let host = roots.get(&Cause::LaunchBound).copied().unwrap_or_default()
+        + roots.get(&Cause::HostBound).copied().unwrap_or_default();
+    let idle = item.analysis.devices[0].idle_ns();
+    assert!(host.0 * 10 > idle.0 * 9, "the host is the bottleneck: {roots:?}");
+    for row in &item.analysis.sync_calls {
+        let gain = row.recoverable.unwrap_or_default();
+        assert!(gain.0 * 100 <= span(&item).0, "{}: {gain} of {}", row.api, span(&item));
     }
 }

@@ -237,6 +237,7 @@ fn copy_candidate(subject: &Subject<'_>, id: FindingId, copies: &[HostCopy], gro
     let count = times(copies.len());
     let idle = subject.bubbles_of(&calls);
     let set = CallSet::Calls(calls);
+    let wait = (id == FindingId::ScalarReadback).then(|| Change::Async(set.clone()));
     let (title, words) = match id {
         FindingId::ScalarReadback => (
             format!("A few bytes are read back to decide the next step, {count}: each time the GPU runs dry"),
@@ -271,7 +272,7 @@ fn copy_candidate(subject: &Subject<'_>, id: FindingId, copies: &[HostCopy], gro
         ),
     };
     let mut candidate = subject.candidate(id, title, groups, words);
-    candidate.estimate = idle.total;
+    (candidate.estimate, candidate.wait) = (idle.total, wait);
     for (evidence, group) in candidate.evidence.iter_mut().zip(groups) {
         let ours: FxHashSet<CallIdx> = group.calls.iter().copied().collect();
         let of_group: Vec<&HostCopy> = copies.iter().filter(|copy| ours.contains(&copy.call)).collect();
@@ -329,6 +330,7 @@ fn event_timing(subject: &Subject<'_>, sorted: &mut Sorted) -> Option<Candidate>
     }
     let mut calls: Vec<CallIdx> = groups.iter().flat_map(|group| group.calls.iter().copied()).collect();
     let title = format!("The host waits in the loop to read the time between events, {}", times(calls.len()));
+    let wait = Change::Async(CallSet::Calls(calls.clone()));
     calls.extend(&sorted.readings);
     let words = Words {
         remedy: "Record the events in the loop, but read them later: keep a ring of events and call \
@@ -338,7 +340,8 @@ fn event_timing(subject: &Subject<'_>, sorted: &mut Sorted) -> Option<Candidate>
         changes: vec![Change::Remove(CallSet::Calls(calls))],
         change: "event times read after the loop".to_owned(),
     };
-    Some(subject.candidate(FindingId::EventTiming, title, &groups, words))
+    let candidate = subject.candidate(FindingId::EventTiming, title, &groups, words);
+    Some(Candidate { wait: Some(wait), ..candidate })
 }
 
 fn busy_polling(subject: &Subject<'_>, spins: &[Spin]) -> Option<Candidate> {

@@ -9,6 +9,7 @@
 //! | of something that does not recur: 8 times, or in half of the iterations | it is no loop |
 //! | of a wait that no launch of its process follows | the end of a program has to wait |
 //! | that recovers less than 1 % of the span, or less than the replay errs | it would not show |
+//! | of a wait that recovers so much only because its calls take time themselves | the host is the bottleneck, not the wait |
 //! | at all when idle time is not reliable or the replay withholds its answers | nothing could be promised |
 //!
 //! A call belongs to one finding at most, the most specific one. Gains of several findings do not add up.
@@ -88,6 +89,9 @@ struct Candidate {
     remedy: &'static str,
     changes: Vec<Change>,
     change: String,
+    /// What has to recover enough too. Taking calls that wait out also saves the time that they take without a wait; a
+    /// program bound by its host gains that by taking any call out, so it is no reason to blame the wait.
+    wait: Option<Change>,
     /// Idle time that has to do with it: the order in which candidates are replayed when there are too many.
     estimate: Ns,
 }
@@ -113,8 +117,7 @@ pub(super) fn find(
     candidates.extend(program::candidates(&subject));
     candidates.extend(streams::candidates(&subject));
     candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.estimate), candidate.id));
-    candidates.truncate(limit);
-    let replayed = candidates.len();
+    let replayed = affordable(&mut candidates, limit);
     (Findings { found: worthwhile(candidates, replay, &options.findings), withheld: None }, replayed)
 }
 
@@ -144,16 +147,35 @@ fn share_exceeds(part: Ns, whole: Ns, percent: i64) -> bool {
     part > Ns::ZERO && i128::from(part.0) * 100 >= i128::from(whole.0) * i128::from(percent)
 }
 
+/// Keeps the first candidates that need no more replays than `limit`; how many they need.
+fn affordable(candidates: &mut Vec<Candidate>, limit: usize) -> usize {
+    let mut replayed = 0;
+    let all = candidates.iter().position(|candidate| {
+        let needed = 1 + usize::from(candidate.wait.is_some());
+        let too_many = replayed + needed > limit;
+        replayed += if too_many { 0 } else { needed };
+        too_many
+    });
+    candidates.truncate(all.unwrap_or(candidates.len()));
+    replayed
+}
+
 /// Replays every candidate and keeps those that recover enough.
 fn worthwhile(candidates: Vec<Candidate>, replay: &Replay<'_>, limits: &FindingLimits) -> Vec<Finding> {
-    let changes: Vec<Vec<Change>> = candidates.iter().map(|candidate| candidate.changes.clone()).collect();
+    let mut changes: Vec<Vec<Change>> = candidates.iter().map(|candidate| candidate.changes.clone()).collect();
+    changes.extend(candidates.iter().filter_map(|candidate| candidate.wait.clone()).map(|wait| vec![wait]));
     let span = replay.unchanged().span;
     #[expect(clippy::cast_possible_truncation, reason = "a share of a span is no longer than the span")]
     let error = Ns((replay.unchanged_error() * span.0 as f64) as i64);
-    let outcomes = replay.each(&changes);
+    let enough = |gain: &Ns| share_exceeds(*gain, span, limits.min_gain_percent) && *gain > error;
+    let mut outcomes = replay.each(&changes);
+    let mut waits = outcomes.split_off(candidates.len()).into_iter();
     let mut found: Vec<Finding> = Vec::new();
     for (candidate, outcome) in candidates.into_iter().zip(outcomes) {
-        let enough = |gain: &Ns| share_exceeds(*gain, span, limits.min_gain_percent) && *gain > error;
+        let wait = candidate.wait.as_ref().and_then(|_| waits.next());
+        if wait.is_some_and(|wait| !wait.gain.is_some_and(|gain| enough(&gain))) {
+            continue;
+        }
         let Some(recoverable) = outcome.gain.filter(enough) else { continue };
         found.push(Finding {
             id: candidate.id,

@@ -49,6 +49,7 @@ fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
                  for host code twice as fast.",
         changes: vec![Change::Host { millionths: 500_000 }],
         change: Change::Host { millionths: 500_000 }.to_string(),
+        wait: None,
         estimate: idle,
     })
 }
@@ -109,6 +110,7 @@ fn tiny_launches(subject: &Subject<'_>) -> Option<Candidate> {
                  per step, or fuse the kernels: a graph's kernels follow each other without a launch in between.",
         changes: vec![Change::Graph],
         change: Change::Graph.to_string(),
+        wait: None,
         estimate: idle,
     })
 }

@@ -58,6 +58,7 @@ fn default_stream(subject: &Subject<'_>) -> Option<Candidate> {
                  --default-stream per-thread: then work on different streams can overlap.",
         changes: vec![Change::NoDefaultStream],
         change: Change::NoDefaultStream.to_string(),
+        wait: None,
         estimate: dependency_idle(subject),
     })
 }
@@ -103,6 +104,7 @@ fn no_overlap(subject: &Subject<'_>) -> Option<Candidate> {
                  every step needs the one before, one stream does the same with less.",
         changes: vec![Change::NoStreamWaits],
         change: Change::NoStreamWaits.to_string(),
+        wait: None,
         estimate: dependency_idle(subject),
     })
 }

@@ -202,6 +202,7 @@ impl<'a> Subject<'a> {
             remedy: words.remedy,
             changes: words.changes,
             change: format!("{}: {}", id, words.change),
+            wait: None,
             estimate: self.bubbles_of(&calls).total,
         }
     }

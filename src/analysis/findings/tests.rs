@@ -342,6 +342,63 @@ fn a_few_synchronisations_are_no_loop() {
     assert_eq!(ids(&trace), []);
 }
 
+/// Ten kernels that the host launches more slowly than they run. `waits`
+/// makes calls behind them that find the device done, and says when the host goes on.
+fn host_bound(waits: impl Fn(&mut Scene, u64, u64, i64) -> i64) -> Trace {
+    steps(40, |scene, index, id, at| {
+        for launch in 0..10 {
+            let at = at + launch * 20 * US;
+            scene.launch(id + launch as u64, (at, at + 4 * US), 7, (at + 5 * US, at + 6 * US));
+        }
+        waits(scene, index, id + 10, at + 200 * US)
+    })
+}
+
+#[test]
+fn calls_that_only_take_host_time_are_no_waits() {
+    let gain = |trace: &Trace, api: &str| {
+        let waits = Waits::new(trace);
+        let replay = Replay::new(trace, &waits, None);
+        let gain = replay.with(&[format!("remove={api}").parse().unwrap()]).gain.unwrap();
+        (gain.0 * 100, replay.unchanged().span.0)
+    };
+    let scalar = host_bound(|scene, _, id, at| {
+        scene.copies(
+            ("cudaMemcpyAsync_v3020", 4),
+            (Device, Pinned),
+            id,
+            (at, at + 8 * US),
+            (7, at + 7 * US, at + 8 * US),
+        );
+        scene.stream_sync(id + 1, 7, at + 8 * US, at + 9 * US);
+        at + 10 * US
+    });
+    let timing = host_bound(|scene, index, id, at| {
+        scene.record_event(id, at, 7, 9, Some(index + 1));
+        scene.call("cudaEventSynchronize_v3020", id + 1, at + US, at + 2 * US);
+        let event = Some((9, Some(index + 1)));
+        scene.sync_record(SyncKind::Event, id + 1, (at + US, at + 2 * US), None, event);
+        scene.call("cudaEventElapsedTime_v3020", id + 2, at + 2 * US, at + 10 * US);
+        at + 11 * US
+    });
+    for (name, trace, api) in [
+        ("scalar", &scalar, "cudaMemcpyAsync,cudaStreamSynchronize"),
+        ("timing", &timing, "cudaEventSynchronize,cudaEventElapsedTime"),
+    ] {
+        let (gain, span) = gain(trace, api);
+        assert!(gain > span, "{name}: without these calls the program is faster, {gain} of {span}");
+        let found = ids(trace);
+        assert!(
+            !found.contains(&FindingId::ScalarReadback) && !found.contains(&FindingId::EventTiming),
+            "{name}: {found:?}"
+        );
+        assert!(
+            found.contains(&FindingId::HostBoundStep) || found.contains(&FindingId::TinyLaunches),
+            "{name}: {found:?}"
+        );
+    }
+}
+
 #[test]
 fn what_recovers_too_little_is_no_finding() {
     // The host's own 400 µs per step dwarf a wait of 2 µs.
@@ -399,11 +456,13 @@ fn no_more_changes_are_replayed_than_allowed() {
     let none = full(&trace, &Options { max_changes: 0, ..Options::default() });
     assert_eq!(none.findings.found, []);
     assert!(none.analysis.sync_calls.iter().all(|row| row.recoverable.is_none()));
-    let one = full(&trace, &Options { max_changes: 1, ..Options::default() });
-    assert_eq!(one.findings.found.len(), 1);
-    assert!(one.analysis.sync_calls.iter().all(|row| row.recoverable.is_none()));
-    let two = full(&trace, &Options { max_changes: 2, ..Options::default() });
-    assert_eq!(two.analysis.sync_calls.iter().filter(|row| row.recoverable.is_some()).count(), 1);
+    // The finding takes two: without the calls, and with calls that do not wait.
+    for (max_changes, findings, rows) in [(1, 0, 1), (2, 1, 0), (3, 1, 1)] {
+        let some = full(&trace, &Options { max_changes, ..Options::default() });
+        assert_eq!(some.findings.found.len(), findings, "{max_changes}");
+        let known = some.analysis.sync_calls.iter().filter(|row| row.recoverable.is_some()).count();
+        assert_eq!(known, rows, "{max_changes}");
+    }
 }
 
 #[test]
