@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use bubblescope::analysis;
+use bubblescope::capture::convert::trace_from_spools;
 use bubblescope::open::open;
 use bubblescope::trace::{ApiKind, CallIdx, Interval, Ns, OpKind, Trace};
 use serde_json::Value;
@@ -242,4 +243,29 @@ fn programs_of_every_kind_are_recorded_whole() {
         compared += 1;
     }
     assert!(compared > 5, "{compared}");
+}
+
+/// Two processes with a GPU each; the second sleeps before each all-reduce, so the first GPU waits in it.
+#[test]
+fn a_late_rank_is_the_one_that_is_waited_for() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let results = std::fs::read(root.join("docs/compatibility/nccl.json")).unwrap();
+    let results: Value = serde_json::from_slice(&results).unwrap();
+    let late = &results["runs"]["rank 1 late"]["late"];
+    let (steps, each) = (late["steps"].as_u64().unwrap(), late["late_ns"].as_i64().unwrap());
+    let slept = Ns(each * i64::try_from(steps).unwrap());
+
+    let spools = [1, 2].map(|process| root.join(format!("tests/fixtures/nccl/nccl-late-1-{process}.bubcap")));
+    let trace = trace_from_spools(&[&spools[0], &spools[1]]).unwrap();
+    assert_eq!((trace.processes.len(), trace.devices.len()), (2, 2));
+    let found = analysis::full(&trace, &analysis::Options::default()).analysis;
+    let device = |number: usize| {
+        found.devices.iter().find(|device| trace.devices[device.device.index()].number as usize == number).unwrap()
+    };
+    let (early, late) = (device(0), device(1));
+    let waited = early.peer_waits.by_peer[&late.device];
+    assert!(waited.collectives >= steps * 9 / 10, "{waited:?}");
+    assert!(waited.wait >= slept && waited.wait.0 <= 2 * slept.0, "{waited:?}: slept {slept}");
+    assert!(early.exposed_comm_ns >= waited.wait, "nothing else ran meanwhile");
+    assert!(late.peer_waits.total.0 * 20 <= waited.wait.0, "the late one hardly waits: {:?}", late.peer_waits);
 }

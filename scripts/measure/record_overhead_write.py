@@ -113,9 +113,21 @@ def stays(found):
                 yield f"| {start} to {end} s | {off:.0f} | {ours:.0f} | {ours / off:.3f} |"
 
 
-def settings(found):
+def scatter(found, section):
+    """How far two runs of one condition are apart at most, as a ratio: bubblescope's or the bare client's."""
+    both = (values_of(found, "programs", condition, section) for condition in ("bubblescope", "bare"))
+    return max((max(values) / min(values) for values in both if values), default=1.0)
+
+
+def settings(found, programs):
+    """The table, and what it tells in view of how far runs of one condition are apart in `programs`."""
     runs = found.get("settings", {})
+    if not runs:
+        yield "Not measured."
+        return
     sections = ("loop", "threads", "synced")
+    yield "One setting changed at a time. The rows of the bare client show where CUPTI's floor is: which kinds cost what."
+    yield ""
     yield "| setting | " + " | ".join(f"{SECTIONS[section][0]}, µs" for section in sections) + " | against default |"
     yield "|---|" + "---|" * (len(sections) + 1)
 
@@ -128,6 +140,27 @@ def settings(found):
         default = [middle("bare" if name.startswith("bare") else "bubblescope", section) for section in sections]
         ratios = ", ".join(f"{a / b:.2f}" for a, b in zip(own, default) if a and b) if name not in ("off", "bare", "bubblescope") else ""
         yield f"| {name} | " + " | ".join(number(value) if value else "" for value in own) + f" | {ratios} |"
+    apart = {section: scatter(programs, section) for section in sections}
+    beyond = []
+    for name in runs:
+        for section in sections:
+            own, default = middle(name, section), middle("bare" if name.startswith("bare") else "bubblescope", section)
+            if name != "off" and own and default and max(own / default, default / own) > apart[section]:
+                beyond.append(f"{name} ({SECTIONS[section][0]})")
+    least = min(len(entries) for entries in runs.values())
+    said = ", ".join(f"{apart[section]:.2f} × ({SECTIONS[section][0]})" for section in sections)
+    yield ""
+    yield (f"Each was run {least} ×, {where(found)}. In the tables above, runs of one condition are apart by up to {said}. "
+           + ("Beyond that differ from their default: " + ", ".join(beyond) + "." if beyond else
+              "No setting differs from its default by more than that: these figures tell none apart, and no kind's cost. So the "
+              "choice rests on what CUPTI documents, such as buffers for each thread and 3 device buffers of 3.2 MB by default, "
+              "and on [an earlier comparison](h200-recording-cost.md) with a bare client, in which the size of the device "
+              "buffers made no difference above the noise."))
+
+
+def where(found):
+    said = found["machine"]
+    return f"on a machine with {len(said['gpus'])} GPU{'s' if len(said['gpus']) > 1 else ''} and {said['cpus']} processors"
 
 
 def memory(found):
@@ -141,8 +174,8 @@ def memory(found):
     counted, calls = recorded.get("counted") or {}, recorded.get("calls") or 0
     kernels = counted.get("kernels", 0)
     base = statistics.median(sample["rss_kb"] for sample in alone["samples"][len(alone["samples"]) // 3:])
-    yield (f"Four threads launch as fast as they can while a fifth replays a graph of 20 kernels, for {length:.0f} s. "
-           f"{kernels:,} kernels ran, of {calls:,} launch calls: {kernels / length:,.0f} kernels a second. "
+    yield (f"Four threads launch as fast as they can while a fifth replays a graph of 20 kernels, for {length:.0f} s, "
+           f"{where(found)}. {kernels:,} kernels ran, of {calls:,} launch calls: {kernels / length:,.0f} kernels a second. "
            f"The spool grew to {recorded['spool_bytes'] / 1e9:.1f} GB, {recorded['spool_bytes'] / max(calls, 1):.0f} bytes for each "
            f"launch call and {recorded['spool_bytes'] / max(kernels, 1):.0f} for each kernel. (It is emptied behind the writer "
            "while it grows; a disk of that size is not needed to repeat this.)")
@@ -154,19 +187,50 @@ def memory(found):
     yield ""
     yield "| after | resident, MiB | more than the program alone, MiB |"
     yield "|---|---|---|"
-    for second in (1, 10, 30, 60, 120, 180, length):
+    for second in (1, 10, 30, 60, 120, 180, 200, length):
         if second <= length:
             sample = at(second)
             yield f"| {second:.0f} s | {sample['rss_kb'] / 1024:.1f} | {(sample['rss_kb'] - base) / 1024:.1f} |"
     yield ""
     slope = recorded.get("slope_kib_per_min")
     if slope is not None:
-        yield (f"After 30 s it grows by {slope / 1024:+.2f} MiB a minute (least squares; the program alone, over its "
+        yield (f"From 30 s to {length:.0f} s it grows by {slope / 1024:+.2f} MiB a minute (least squares; the program alone, over its "
                f"{alone['samples'][-1]['s']:.0f} s: {(alone.get('slope_kib_per_min') or 0) / 1024:+.2f}).")
 
 
+def grows(found, words):
+    """The row of the verdict for memory."""
+    slope, length = found["recorded"].get("slope_kib_per_min"), found["recorded"]["samples"][-1]["s"]
+    if slope is not None:
+        yield (f"| resident memory grows by less than 1 MiB a minute after 30 s | highest rate for {length:.0f} s{words} | "
+               f"{'yes' if slope < 1024 else 'no'}, {slope / 1024:.2f} MiB |")
+
+
+def missing(found, stayed, chosen, memory_now):
+    """What was aimed at and not measured."""
+    aims = 5
+    few = {"The PyTorch loops": found.get("torch", {}), "The C++ programs": found.get("programs", {}),
+           "What stays after a range": {name: runs for name, runs in stayed.get("stays", {}).items() if name.startswith("range")},
+           "What stays after `--duration`": {name: runs for name, runs in stayed.get("stays", {}).items() if name.startswith("time")},
+           "The settings": chosen.get("settings", {})}
+    for words, runs in few.items():
+        least = min((len(entries) for entries in runs.values()), default=0)
+        if least < aims:
+            yield f"- {words}: {least} of the {aims} repetitions aimed at."
+    length = memory_now["recorded"]["samples"][-1]["s"] if memory_now else 0
+    if length < 230:
+        yield f"- Memory of the present version: {length:.0f} s of the four minutes aimed at."
+
+
 def write(folder, document):
-    found = json.loads((folder / "overhead.json").read_text())
+    def figures(name):
+        path = folder / name
+        return json.loads(path.read_text()) if path.exists() else None
+
+    found = figures("overhead.json")
+    # What was measured in a run of its own.
+    stayed, chosen = figures("stays.json") or found, figures("settings.json") or found
+    memory_now, memory_before = figures("memory.json"), figures("memory-before.json")
     said = found["machine"]
     gpu = said["gpus"][0].split(", ") if said["gpus"] else ["GPU", "?"]
     packages = said["packages"]
@@ -183,16 +247,27 @@ def write(folder, document):
         "- **nsys**: `nsys profile -t cuda -s none --cpuctxsw=none`, `--cuda-graph-trace=node` or `graph`.",
         "- **torch.profiler**: `ProfilerActivity.CUDA` around the measured part.", "",
         f"Kinds {found['kinds']}; left out at the source: {', '.join(sorted(set(found['left_out'])))}.", "",
-        "## Are the figures reached?", "", *verdict(found), "",
+        "## Are the figures reached?", "", *verdict(found),
+        *(grows(memory_now, "") if memory_now else ()),
+        *(grows(memory_before, ", before the recorder gave memory back") if memory_before else ()), "",
+    ]
+    lacking = list(missing(found, stayed, chosen, memory_now))
+    if lacking:
+        text += ["Not measured as far as it was meant to be:", "", *lacking, ""]
+    text += [
         "## C++ programs", "", *cost_rows(found, "programs", ("loop", "threads", "graph", "synced")), "",
         "## PyTorch", "", *cost_rows(found, "torch", ("step", "inference", "bound")), "",
-        "## What stays when recording has ended", "", *stays(found), "",
-        "## The choice of settings", "",
-        "One setting changed at a time. The rows of the bare client show where CUPTI's floor is: which kinds cost what.", "",
-        *settings(found), "",
+        "## What stays when recording has ended", "",
+        "After the end CUPTI stays loaded, and what it keeps in the path of a launch costs on.", "", *stays(stayed), "",
+        "## The choice of settings", "", *settings(chosen, found), "",
     ]
-    if (folder / "memory.json").exists():
-        text += ["## Memory and file at the highest rate", "", *memory(json.loads((folder / "memory.json").read_text())), ""]
+    if memory_now:
+        text += ["## Memory and file at the highest rate", "", *memory(memory_now), ""]
+    if memory_before:
+        text += ["### Before the recorder gave memory back", "",
+                 "The minutes below ran with an earlier version. When records come faster than their file is written, the pool "
+                 "takes more buffers, to lose nothing; that version kept them. The present one gives them back, which was not "
+                 "measured again over minutes with a disk that falls behind.", "", *memory(memory_before), ""]
     text += ["Repeat it with `scripts/measure/record_overhead.py measure overhead.json` and `record_overhead.py memory "
-             "memory.json` on a machine with a GPU; this page is made of those files by its `write`.", ""]
+             "memory.json` on a machine with a GPU (`--only stays` and `--only settings` for a part in a run of its own); this page is made of those files by its `write`.", ""]
     document.write_text("\n".join(text))
