@@ -259,9 +259,7 @@ fn a_late_rank_is_the_one_that_is_waited_for() {
     let trace = trace_from_spools(&[&spools[0], &spools[1]]).unwrap();
     assert_eq!((trace.processes.len(), trace.devices.len()), (2, 2));
     let found = analysis::full(&trace, &analysis::Options::default()).analysis;
-    let device = |number: usize| {
-        found.devices.iter().find(|device| trace.devices[device.device.index()].number as usize == number).unwrap()
-    };
+    let device = |id: u32| found.devices.iter().find(|device| trace.devices[device.device.index()].id == id).unwrap();
     let (early, late) = (device(0), device(1));
     let waited = early.peer_waits.by_peer[&late.device];
     assert!(waited.collectives >= steps * 9 / 10, "{waited:?}");
