@@ -3,6 +3,7 @@
 use crate::trace::{CaptureMode, Interval, Ns, OpKind, Trace, Unrecorded};
 
 use super::cause::Cause;
+use super::findings::micros;
 use super::launches::Launches;
 use super::options::Constants;
 use super::result::{DeviceAnalysis, Quality};
@@ -42,7 +43,7 @@ pub(super) fn quality(
         format!("{} of {} launches have no device work in the trace", launches.without_ops, launches.figures.count)
     });
     let stalls = over(stalled.0.unsigned_abs(), spans.0.unsigned_abs(), constants.stalled_percent);
-    say(stalls, &|| format!("{stalled} of idle time come from something that was not recorded"));
+    say(stalls, &|| format!("{} of idle time come from something that was not recorded", micros(stalled)));
 
     reasons.extend(trace.meta.unrecorded.iter().map(|process| unrecorded(trace, process)));
 

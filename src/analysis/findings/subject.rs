@@ -280,10 +280,11 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 /// A length of time, in words.
-pub(super) fn micros(time: Ns) -> String {
+pub(in crate::analysis) fn micros(time: Ns) -> String {
     match time.0 {
         ..1_000 => format!("{} ns", time.0),
         1_000..1_000_000 => format!("{:.1} µs", time.as_us()),
-        _ => format!("{:.2} ms", time.as_us() / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2} ms", time.as_us() / 1e3),
+        _ => format!("{:.2} s", time.as_us() / 1e6),
     }
 }
