@@ -10,13 +10,14 @@ use std::process::Command;
 
 const LIBRARY: &str = "libbubblescope_inject.so";
 
-/// What the outer cargo sets that must not decide how the library is built.
-const NOT_HANDED_DOWN: [&str; 8] = [
-    "CARGO_BUILD_TARGET",
+/// How the variables of the outer build begin that must not decide how the library is built.
+const NOT_HANDED_DOWN: [&str; 9] = [
+    "CARGO_BUILD_",
     "CARGO_ENCODED_RUSTFLAGS",
-    "CARGO_TARGET_DIR",
+    "CARGO_PROFILE_",
+    "CARGO_TARGET_",
     "CLIPPY_ARGS",
-    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTC_W",
     "RUSTDOCFLAGS",
     "RUSTFLAGS",
     "RUST_LOG",
@@ -64,8 +65,10 @@ fn build(folder: &Path) -> PathBuf {
         ])
         .arg(folder)
         .current_dir(variable("CARGO_MANIFEST_DIR"));
-    for name in NOT_HANDED_DOWN {
-        cargo.env_remove(name);
+    for (name, _) in env::vars_os() {
+        if NOT_HANDED_DOWN.iter().any(|start| name.to_string_lossy().starts_with(start)) {
+            cargo.env_remove(name);
+        }
     }
     let mut built = folder.to_owned();
     let target = variable("TARGET");

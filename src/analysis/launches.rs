@@ -12,6 +12,8 @@ pub(super) struct Launches {
     pub(super) figures: LaunchFigures,
     /// Successful calls of a submitting kind without any op, outside stream capture.
     pub(super) without_ops: u64,
+    /// Those of them that come after the last of their process that has any: the recording ended before their work ran.
+    pub(super) at_the_end: u64,
     /// Ops without a known launch.
     pub(super) orphans: u64,
 }
@@ -20,7 +22,8 @@ pub(super) struct Launches {
 pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysis], captures: &Captures) -> Launches {
     let mut lengths = Tally::default();
     let mut op_counts = Tally::default();
-    let mut without_ops = 0;
+    let mut without: Vec<CallIdx> = Vec::new();
+    let mut last_with = vec![None; trace.processes.len()];
     for thread in 0..trace.threads.len() {
         let mut outer_end = Ns::MIN;
         for call in trace.thread_calls(ThreadIdx::from_index(thread)) {
@@ -34,12 +37,18 @@ pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysi
             if ops > 0 {
                 lengths.add(interval.len().0);
                 op_counts.add(ops as i64);
+                let last = &mut last_with[trace.call_process(call).index()];
+                *last = (*last).max(Some(interval.start));
             } else if !nested && !captures.contains(call) && must_have_ops(trace, call) {
                 lengths.add(interval.len().0);
-                without_ops += 1;
+                without.push(call);
             }
         }
     }
+    let at_the_end = without.iter().filter(|&&call| {
+        last_with[trace.call_process(call).index()].is_some_and(|last| trace.calls.start[call.index()] > last)
+    });
+    let at_the_end = at_the_end.count() as u64;
     let (mut orphans, mut negative, mut worst) = (0, 0, Ns::ZERO);
     for op in trace.ops.indices().filter(|op| window.contains(trace.ops.start[op.index()])) {
         match trace.ops.launch(op) {
@@ -62,7 +71,8 @@ pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysi
             worst_negative_latency: worst,
             ops_per_launch_p50: op_counts.low_median().unwrap_or_default().unsigned_abs(),
         },
-        without_ops,
+        without_ops: without.len() as u64,
+        at_the_end,
         orphans,
     }
 }

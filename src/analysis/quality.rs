@@ -38,10 +38,13 @@ pub(super) fn quality(
     say(losses.ops_without_time > 0, &|| format!("{} ops have no times", losses.ops_without_time));
     say(losses.unreadable_records > 0, &|| format!("{} records could not be read", losses.unreadable_records));
     say(losses.impossible_times > 0, &|| format!("{} records have impossible times", losses.impossible_times));
-    let missing = !gpu_not_captured && over(launches.without_ops, launches.figures.count, constants.missing_percent);
-    say(missing, &|| {
-        format!("{} of {} launches have no device work in the trace", launches.without_ops, launches.figures.count)
+    let lost = launches.without_ops.saturating_sub(launches.at_the_end);
+    say(!gpu_not_captured && over(lost, launches.figures.count, constants.missing_percent), &|| {
+        format!("{lost} of {} launches have no device work in the trace", launches.figures.count)
     });
+    // A spool is in the order of time, so that what is missing lies behind its end.
+    let torn = losses.is_damaged() && trace.meta.source.format != "bubcap";
+    say(torn, &|| "the file is damaged, and device work may be missing anywhere".to_owned());
     let stalls = over(stalled.0.unsigned_abs(), spans.0.unsigned_abs(), constants.stalled_percent);
     say(stalls, &|| format!("{} of idle time come from something that was not recorded", micros(stalled)));
 
@@ -55,6 +58,9 @@ pub(super) fn quality(
     };
     warn(over(launches.orphans, ops, constants.missing_percent), &|| {
         format!("{} of {ops} ops have no launch in the trace: idle time before them has no cause", launches.orphans)
+    });
+    warn(!gpu_not_captured && launches.at_the_end > 0, &|| {
+        format!("the recording ended before the work of the last {} launches ran", launches.at_the_end)
     });
     warn(launches.figures.negative_latency > 0, &|| {
         let worst = launches.figures.worst_negative_latency;

@@ -400,6 +400,32 @@ fn launches_without_any_device_record_are_not_captured_never_idle() {
 }
 
 #[test]
+fn launches_at_the_end_whose_work_did_not_run_any_more_are_no_loss() {
+    let ended = |late: u64, lost: u64| {
+        let mut scene = Scene::new();
+        let mut launch = |id: u64, works: bool| {
+            let at = id as i64 * 10_000;
+            if works {
+                scene.launch(id, (at, at + 1_000), 7, (at + 2_000, at + 3_000));
+            } else {
+                scene.call("cudaLaunchKernel_v7000", id, at, at + 1_000);
+            }
+        };
+        (1..=10).for_each(|id| launch(id, true));
+        (11..11 + lost).for_each(|id| launch(id, false));
+        launch(30, true);
+        (31..31 + late).for_each(|id| launch(id, false));
+        analysis(&scene.finish()).quality
+    };
+    let quality = ended(5, 0);
+    assert!(quality.idle_reliable, "{:?}", quality.reasons);
+    assert_eq!(quality.launches_without_ops, 5);
+    assert!(quality.warnings.iter().any(|warning| warning.contains("the last 5 launches")), "{:?}", quality.warnings);
+    let quality = ended(5, 2);
+    assert_eq!(quality.reasons, ["2 of 18 launches have no device work in the trace"]);
+}
+
+#[test]
 fn a_process_that_was_not_recorded_makes_idle_time_unreliable_by_name() {
     let mut scene = Scene::new();
     scene.launch(1, (0, 1_000), 7, (2_000, 3_000));

@@ -1,5 +1,6 @@
 //! Parts of a trace to look at.
 
+use super::findings::micros;
 use thiserror::Error;
 
 use crate::trace::{Interval, Ns, Trace};
@@ -12,7 +13,7 @@ use super::sync_cost::site_name;
 #[non_exhaustive]
 pub enum WindowError {
     /// Nothing of the trace lies between the given moments.
-    #[error("nothing between {from} and {to}: the trace runs from 0 ns to {end}")]
+    #[error("nothing between {} and {}: the trace runs from 0 ns to {}", micros(*.from), micros(*.to), micros(*.end))]
     Empty {
         /// The first moment asked for.
         from: Ns,

@@ -9,6 +9,9 @@
 
 #![expect(unsafe_code, reason = "is called by C libraries")]
 
+#[cfg(panic = "abort")]
+compile_error!("a panic of the recorder must not end the program that it records: build with panic = \"unwind\"");
+
 mod range;
 mod session;
 

@@ -15,13 +15,15 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The one recording of this process.
 pub(super) static SHARED: OnceLock<Shared> = OnceLock::new();
 
 /// Set in a forked child for good: there is no recorder, as its threads do not exist there.
 static FORKED: AtomicBool = AtomicBool::new(false);
+/// The process that is recorded; 0 before there is one.
+static RECORDED: AtomicU32 = AtomicU32::new(0);
 
 /// What is sent to the thread that writes the spool.
 #[derive(Debug)]
@@ -68,6 +70,7 @@ pub(super) struct Counts {
 
 impl Shared {
     pub(super) fn new(api: Api, pool: Pool, messages: Sender<Message>, spool: Identity) -> Self {
+        RECORDED.store(std::process::id(), Ordering::Release);
         Self {
             api,
             pool,
@@ -149,9 +152,11 @@ impl Shared {
     }
 }
 
-/// Whether this is a forked child of the recorded process.
+/// Whether this is a forked child of the recorded process. One that was made by the bare system call runs no handler,
+/// and is known by its number.
 pub(super) fn is_forked() -> bool {
-    FORKED.load(Ordering::Acquire)
+    let recorded = RECORDED.load(Ordering::Acquire);
+    FORKED.load(Ordering::Acquire) || (recorded != 0 && recorded != std::process::id())
 }
 
 /// Where records go that nobody can keep. CUPTI before 12.9 crashes when it is given no buffer.

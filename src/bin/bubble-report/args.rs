@@ -111,7 +111,8 @@ pub(crate) struct RunArgs {
     /// The variant; the workload's first when left out
     #[arg(long)]
     pub(crate) variant: Option<String>,
-    /// Where to keep the recording: `.bubcap` keeps the raw spool, anything else the trace file
+    /// Where to keep the recording: `.bubcap` keeps the raw spool, `.bubbles.parquet` the trace file; `.json`, `.json.gz`
+    /// and `.csv` as `convert` writes them
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -128,8 +129,9 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 #[command(after_help = RECORD_HELP)]
 pub(crate) struct RecordArgs {
-    /// Where to keep the recording: `.bubcap` keeps the raw spool of each process, anything else one trace file
-    /// [default: the program's name and `.bubbles.parquet`, numbered if that is there]
+    /// Where to keep the recording: `.bubcap` keeps the raw spool of each process, `.bubbles.parquet` one trace file;
+    /// `.json`, `.json.gz` and `.csv` as `convert` writes them [default: the program's or the script's name and
+    /// `.bubbles.parquet`, numbered if that is there]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Begin this long after a process starts CUDA: 500ms, 10s
@@ -204,7 +206,7 @@ pub(crate) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
-    /// The trace: `.bubbles.parquet`, `.bubcap`, Nsight Systems' `.sqlite`; told by content, not by name. Several, or a
+    /// The trace: `.bubbles.parquet`, `.bubcap`, PyTorch's `.json[.gz]`, Nsight Systems' `.sqlite`; told by content, not by name. Several, or a
     /// folder of them, such as the ranks of one program, give a row for each
     #[arg(required = true, value_name = "TRACE|DIR")]
     pub(crate) traces: Vec<PathBuf>,

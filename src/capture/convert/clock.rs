@@ -113,7 +113,10 @@ impl Reference {
             return None;
         }
         clock.shift(apart);
-        Some(format!("the clock was set by {} after an earlier process had begun: times were corrected", Ns(-apart)))
+        Some(format!(
+            "the clock was set by {} after an earlier process had begun: times were corrected",
+            Ns(apart.saturating_neg())
+        ))
     }
 }
 

@@ -36,7 +36,7 @@ impl Collector {
         }
         self.clip(&mut notes);
         let owners = Owners::new(&mut self);
-        let mut placer = Placer { contexts: FxHashMap::default(), devices: FxHashMap::default(), invented: 0 };
+        let mut placer = Placer::new(&self.lanes);
         let mut ambiguous = 0;
         for op in std::mem::take(&mut self.ops) {
             let key = self.lanes[op.lane as usize];
@@ -203,10 +203,21 @@ impl Collector {
 struct Placer {
     contexts: FxHashMap<(ProcessIdx, u32, Option<u32>), ContextIdx>,
     devices: FxHashMap<u32, DeviceIdx>,
+    /// The context of each device of which only one is told: work that tells none is taken to be in it.
+    only: FxHashMap<u32, Option<u32>>,
     invented: u32,
 }
 
 impl Placer {
+    fn new(lanes: &[LaneKey]) -> Self {
+        let mut only: FxHashMap<u32, Option<u32>> = FxHashMap::default();
+        for (device, context) in lanes.iter().filter_map(|lane| Some((lane.device, lane.context?))) {
+            let seen = only.entry(device).or_insert(Some(context));
+            *seen = seen.filter(|&seen| seen == context);
+        }
+        Self { contexts: FxHashMap::default(), devices: FxHashMap::default(), only, invented: 0 }
+    }
+
     fn stream(&mut self, collector: &mut Collector, process: ProcessIdx, key: LaneKey) -> StreamIdx {
         let context = self.context(collector, process, key.device, key.context);
         collector.builder.stream(context, key.stream)
@@ -222,6 +233,7 @@ impl Placer {
         told: Option<u32>,
     ) -> ContextIdx {
         let builder = &mut collector.builder;
+        let told = told.or_else(|| self.only.get(&device).copied().flatten());
         *self.contexts.entry((process, device, told)).or_insert_with(|| {
             let row = *self.devices.entry(device).or_insert_with(|| builder.device(device));
             let mut id = told.unwrap_or(UNTOLD_CONTEXT);

@@ -76,7 +76,7 @@ fn table(ranks: &Ranks, out: &mut dyn Write, style: Style, shown: &dyn Fn(&str) 
         ("bubbles", Align::Right),
         ("longest", Align::Right),
         ("mostly", Align::Left),
-        ("waits in collectives", Align::Right),
+        ("collectives alone", Align::Right),
         ("", Align::Left),
     ];
     let mut table = Table::new(&columns, 0);

@@ -563,7 +563,7 @@ fn quality(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()>
         paragraph(out, style, style.alarm(), "  ", &format!("IDLE TIME IS NOT RELIABLE{why}."))?;
     }
     let mut notes = losses(quality);
-    if notes.is_empty() {
+    if notes.is_empty() && quality.idle_reliable && quality.warnings.is_empty() {
         notes.push("Nothing was lost: no record was dropped, unreadable or without a time.".to_owned());
     }
     let graphs = match report.source.capture_mode {
