@@ -73,6 +73,13 @@ pub(super) fn quality(
     warn(losses.cut_bytes > 0, &|| {
         format!("the source was cut: {} bytes after its last whole record", losses.cut_bytes)
     });
+    let edges = uncounted_at_the_edges(trace, window, devices);
+    warn(over(edges.0.unsigned_abs(), spans.0.unsigned_abs(), EDGES_PERCENT), &|| {
+        format!(
+            "the window begins or ends in idle time: {} of it, before the first op and after the last, do not count",
+            micros(edges)
+        )
+    });
     let opaque = trace.meta.capture_mode == CaptureMode::Graph || trace.ops.kind.contains(&OpKind::Graph);
     warn(opaque, &|| "graph launches were recorded whole: idle time inside them is not seen".to_owned());
 
@@ -89,6 +96,25 @@ pub(super) fn quality(
         capture_mode: trace.meta.capture_mode,
         warnings,
     }
+}
+
+/// Idle time at the edges of a window is worth a word from this share of the span on.
+const EDGES_PERCENT: u64 = 5;
+
+/// How long the devices stood idle inside the window before their first op in it and after their last, where they had
+/// work before and after the window.
+fn uncounted_at_the_edges(trace: &Trace, window: Interval, devices: &[DeviceAnalysis]) -> Ns {
+    let mut sum = Ns::ZERO;
+    for device in devices {
+        let ops = || trace.ops.indices().filter(|&op| trace.op_device(op) == device.device);
+        if window.start > Ns::ZERO && ops().any(|op| trace.ops.start[op.index()] < window.start) {
+            sum += (device.span.start - window.start).max_zero();
+        }
+        if window.end < trace.end && ops().any(|op| trace.ops.end[op.index()] > window.end) {
+            sum += (window.end - device.span.end).max_zero();
+        }
+    }
+    sum
 }
 
 /// Who else used CUDA, and where.

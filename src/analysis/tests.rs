@@ -665,7 +665,9 @@ fn iterations_are_found_in_the_launch_sequence() {
     assert_eq!((found.count, found.warmup), (11, 1));
     assert_eq!(found.period.p50, Ns(31_000));
     assert_eq!(found.blocking_calls_p50, 1);
-    assert_eq!(windows::of_iteration(Some(&found), 3), Ok(found.intervals[3]));
+    let (third, next) = (found.intervals[3], found.intervals[4]);
+    assert_eq!(third.end, next.start);
+    assert_eq!(windows::of_iteration(Some(&found), 3), Ok(Interval::new(third.start, next.start + Ns(1))));
     let count = found.intervals.len();
     let missing = windows::of_iteration(Some(&found), 99);
     assert_eq!(missing, Err(windows::WindowError::NoIteration { asked: 99, count }));

@@ -73,12 +73,14 @@ pub fn of_range(trace: &Trace, name: &str) -> Result<Interval, WindowError> {
     })
 }
 
-/// One iteration of an analysis of the whole trace, counted from 0, warm-up included.
+/// One iteration of an analysis of the whole trace, counted from 0, warm-up included: up to and with the first
+/// nanosecond of the next one, as the idle time before that is this iteration's.
 ///
 /// # Errors
 /// [`WindowError::NoIterations`] when there are none, [`WindowError::NoIteration`] when there are fewer.
 pub fn of_iteration(iterations: Option<&Iterations>, index: usize) -> Result<Interval, WindowError> {
     let intervals = &iterations.ok_or(WindowError::NoIterations)?.intervals;
     let count = intervals.len();
-    intervals.get(index).copied().ok_or(WindowError::NoIteration { asked: index, count })
+    let iteration = intervals.get(index).copied().ok_or(WindowError::NoIteration { asked: index, count })?;
+    Ok(Interval::new(iteration.start, iteration.end.saturating_add(Ns(1))))
 }

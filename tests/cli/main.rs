@@ -270,7 +270,7 @@ fn windows_and_changes_are_taken_from_the_command_line() {
     let part = report(&["--from", "240ms", "--to", "245ms"]);
     assert_eq!((&part["window"]["start_ns"], &part["window"]["end_ns"]), (&240_000_000.into(), &245_000_000.into()));
     let one = report(&["--iteration", "7"]);
-    assert_eq!(one["devices"][0]["ops"], 13, "twelve kernels and a copy");
+    assert_eq!(one["devices"][0]["ops"], 14, "twelve kernels and a copy, and the first nanosecond of the next step");
     let what_if = report(&["--what-if", "remove=cuMemcpyDtoH"]);
     let none = reported_span(&fixture("kernels-12/none.bubcap"));
     let answer = &what_if["replay"]["what_if"][0];
@@ -280,6 +280,8 @@ fn windows_and_changes_are_taken_from_the_command_line() {
     assert!((predicted - measured).abs() * 10 < measured, "{predicted} against {measured}");
     assert_refused(bubble_report().arg(&path).args(["--from", "10s"]), 2, &["10.00 s"]);
     assert_refused(bubble_report().arg(&path).args(["--nvtx", "step"]), 2, &["step"]);
+    let unknown = ["--what-if", "remove=cuNoSuchCall"];
+    assert_refused(bubble_report().arg(&path).args(unknown), 2, &["no call of cuNoSuchCall"]);
 }
 
 fn reported_span(path: &Path) -> i64 {

@@ -1,11 +1,11 @@
 //! `analyze`: one trace, one report; several, a row for each.
 
-use anyhow::anyhow;
-use bubblescope::analysis::replay::Change;
+use anyhow::{anyhow, bail};
+use bubblescope::analysis::replay::{CallSet, Change};
 use bubblescope::analysis::{self, Analysis, windows};
 use bubblescope::open::open;
 use bubblescope::report::{self, Report};
-use bubblescope::trace::{Interval, Trace};
+use bubblescope::trace::{Interval, Trace, base_name};
 
 use crate::args::{AnalyzeArgs, WindowArgs};
 use crate::exit::{Failure, Outcome};
@@ -22,6 +22,23 @@ pub(crate) fn analyze(args: &AnalyzeArgs) -> Outcome {
     let window = chosen(&trace, &args.window)?;
     let report = report_with(&trace, &path, window, args.top, &args.changes)?;
     output::report(&report, args.format.format)?;
+    Ok(())
+}
+
+/// Refuses a change to calls of which there is none: nothing would come of it, and a slip would read as an answer.
+fn check_calls(trace: &Trace, changes: &[Change]) -> anyhow::Result<()> {
+    let known = |api: &str| trace.calls.name.iter().any(|&name| base_name(trace.names.get(name)) == api);
+    for change in changes {
+        let (Change::Remove(CallSet::Apis(apis))
+        | Change::Async(CallSet::Apis(apis))
+        | Change::Usual(CallSet::Apis(apis))) = change
+        else {
+            continue;
+        };
+        if !apis.iter().any(|api| known(api)) {
+            bail!("--what-if {change}: there is no call of {} in the recording", apis.join(" or "));
+        }
+    }
     Ok(())
 }
 
@@ -94,6 +111,7 @@ pub(crate) fn report_with(
         let reasons: String = trace.meta.warnings.iter().map(|warning| format!("; {warning}")).collect();
         return Err(Failure::Nothing(anyhow!("{path} {what}{reasons}")));
     }
+    check_calls(trace, changes)?;
     let options =
         analysis::Options { window: window.part(trace), what_if: changes.to_vec(), ..analysis::Options::default() };
     let full = analysis::full(trace, &options);
