@@ -94,7 +94,7 @@ def write(target, rows, reads, size, packed_size, versions, benched):
         "# How fast a trace of PyTorch's profiler is read",
         "",
         f"Measured on {time.strftime('%Y-%m-%d', time.gmtime())} on {processor()}, {platform.system()} "
-        f"{platform.release()}, without a GPU. Other programs shared the machine, "
+        f"{platform.release().split('-')[0]}, without a GPU. Other programs shared the machine, "
         "so processor time is compared, and of several rounds the least. Written "
         "by `scripts/measure/import_speed.py`, which says how to repeat it.",
         "",
