@@ -32,6 +32,7 @@ mod sync_cost;
 mod tests;
 pub mod waits;
 pub mod windows;
+pub(crate) mod words;
 
 pub use cause::{Cause, Confidence, Rule, SegmentKind};
 pub use finding::{FindingId, Severity, UnknownFinding};

@@ -3,10 +3,10 @@
 use crate::trace::{CaptureMode, Interval, Ns, OpKind, Trace, Unrecorded};
 
 use super::cause::Cause;
-use super::findings::micros;
 use super::launches::Launches;
 use super::options::Constants;
 use super::result::{DeviceAnalysis, Quality};
+use super::words::micros;
 
 /// Judges the analysis.
 pub(super) fn quality(

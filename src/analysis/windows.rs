@@ -1,6 +1,6 @@
 //! Parts of a trace to look at.
 
-use super::findings::micros;
+use super::words::micros;
 use thiserror::Error;
 
 use crate::trace::{Interval, Ns, Trace};

@@ -2,10 +2,11 @@
 
 use rustc_hash::FxHashSet;
 
-use super::subject::{Group, Subject, Words, grouped, times};
+use super::subject::{Group, Subject, Words, times};
 use super::{Candidate, FindingId};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::waits::{CLOCK_SLACK, Target, Wait, WaitCause};
+use crate::analysis::words::{grouped, micros};
 use crate::trace::{ApiKind, CallIdx, Detail, MemoryKind, OpIdx, OpKind};
 
 /// The waiting calls of a recording by pattern. Each call is in one place at most.
@@ -293,11 +294,9 @@ fn group_text(subject: &Subject<'_>, group: &Group, copies: &[&HostCopy]) -> Str
     let idle = subject.bubbles_of(&calls);
     let drained = match idle.count {
         0 => String::new(),
-        count => format!(
-            ", {} bubbles began while the host waited, {} long together",
-            grouped(count),
-            super::subject::micros(idle.drained)
-        ),
+        count => {
+            format!(", {} bubbles began while the host waited, {} long together", grouped(count), micros(idle.drained))
+        }
     };
     format!("{}{site} of {} bytes{sync}, {}{drained}", group.api, grouped(bytes), times(group.calls.len()))
 }

@@ -29,7 +29,6 @@ use super::replay::{Change, Replay};
 use super::result::Analysis;
 use crate::trace::{Ns, Trace};
 use subject::Subject;
-pub(in crate::analysis) use subject::micros;
 
 /// The patterns of a recording.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,10 +1,11 @@
 //! Patterns of the program as a whole: how it launches, builds graphs, loads code, and what its host code does.
 
-use super::subject::{Group, Subject, Words, examples, grouped, micros, times};
+use super::subject::{Group, Subject, Words, examples, times};
 use super::{Candidate, Evidence, FindingId, share_exceeds};
 use crate::analysis::cause::{Cause, SegmentKind};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::result::{Bubble, DeviceAnalysis};
+use crate::analysis::words::{grouped, micros};
 use crate::trace::{ApiKind, CallIdx, Ns, Overhead, OverheadKind, ThreadIdx};
 
 /// Every candidate of these.

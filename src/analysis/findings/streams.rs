@@ -1,9 +1,10 @@
 //! Patterns of streams: the legacy default stream, and streams that never overlap.
 
-use super::subject::{Subject, examples, grouped, micros, times};
+use super::subject::{Subject, examples, times};
 use super::{Candidate, Evidence, FindingId};
 use crate::analysis::replay::Change;
 use crate::analysis::result::{DeviceAnalysis, StreamFigures};
+use crate::analysis::words::{grouped, micros};
 use crate::trace::{Interval, Ns, OpIdx, StreamKind};
 
 /// Every candidate among the streams.

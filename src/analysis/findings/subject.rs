@@ -8,6 +8,7 @@ use crate::analysis::replay::Change;
 use crate::analysis::result::{Analysis, Bubble};
 use crate::analysis::sync_cost::site_name;
 use crate::analysis::waits::{Wait, Waits};
+use crate::analysis::words::{grouped, micros};
 use crate::trace::{CallIdx, Interval, NameId, Ns, OpKind, ThreadIdx, Trace};
 
 /// A recording, its analysis, and the calls of each thread.
@@ -264,27 +265,4 @@ pub(super) fn times(count: usize) -> String {
 
 fn bubbles(count: u64) -> String {
     if count == 1 { "1 bubble".to_owned() } else { format!("{} bubbles", grouped(count)) }
-}
-
-/// A number with its thousands apart.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A length of time, in words.
-pub(in crate::analysis) fn micros(time: Ns) -> String {
-    match time.0 {
-        ..1_000 => format!("{} ns", time.0),
-        1_000..1_000_000 => format!("{:.1} µs", time.as_us()),
-        1_000_000..1_000_000_000 => format!("{:.2} ms", time.as_us() / 1e3),
-        _ => format!("{:.2} s", time.as_us() / 1e6),
-    }
 }

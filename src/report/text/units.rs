@@ -1,5 +1,6 @@
 //! Figures as people read them. The exact integers are in the JSON.
 
+pub(super) use crate::analysis::words::grouped as count;
 use crate::trace::Ns;
 
 /// A length of time with three significant digits: `850 ns`, `8.60 µs`, `412 µs`, `1.23 ms`, `12.3 s`.
@@ -35,19 +36,6 @@ pub(super) fn moment(ns: Ns) -> String {
     } else {
         format!("{sign}{}.{:06} s", count(us / 1_000_000), us % 1_000_000)
     }
-}
-
-/// A number with its thousands set apart: `1,234,567`.
-pub(super) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A number with the word for what it counts: `1 bubble`, `2 bubbles`, `no bubbles`.
