@@ -209,6 +209,12 @@ impl Lane {
         (self.start[at], self.end[at])
     }
 
+    /// Start, end and colour of the intervals at some positions.
+    pub fn intervals(&self, range: Range<usize>) -> impl Iterator<Item = (i64, i64, Tint)> {
+        let times = self.start[range.clone()].iter().zip(&self.end[range.clone()]);
+        times.zip(&self.tint[range]).map(|((&start, &end), &tint)| (start, end, Tint::of_number(tint)))
+    }
+
     /// The item of the interval at a position.
     pub fn item(&self, at: usize) -> u32 {
         self.items.get(at)
@@ -252,6 +258,13 @@ impl Lane {
         let after = self.start.partition_point(|&start| start <= time);
         let at = after.checked_sub(1)?;
         (self.end[at].max(self.start[at] + 1) > time).then_some(at)
+    }
+
+    /// Whether an interval that touches `[from, to)` is at least so long.
+    pub fn has_longer(&self, from: i64, to: i64, length: i64) -> bool {
+        // Of all intervals the longest is known without a search.
+        let longer = |at: usize| self.length(at) >= length;
+        self.longest.get(1).is_some_and(|&at| longer(at as usize)) && self.longest_in(from, to).is_some_and(longer)
     }
 
     /// The longest interval that touches `[from, to)`.

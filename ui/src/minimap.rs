@@ -1,7 +1,9 @@
 //! The whole of all traces in a strip: how idle each part is, and which part the timeline shows.
 
+use std::sync::Arc;
+
 use bubblescope::trace::Interval;
-use eframe::egui::{self, Rangef, Rect, Role, Sense, Stroke, StrokeKind, Ui};
+use eframe::egui::{self, Mesh, Painter, Rangef, Rect, Role, Sense, Shape, Stroke, StrokeKind, Ui};
 
 use crate::document::Document;
 use crate::paint::{Columns, Look, Quads};
@@ -18,30 +20,78 @@ pub fn height(docs: usize) -> f32 {
     docs as f32 * STRIP_HEIGHT + 4.0
 }
 
-/// Shows the minimap; gives the view that the user asked for.
-pub fn minimap_ui(
-    ui: &Ui,
-    area: Rect,
-    docs: &[Document],
-    view: Viewport,
-    bounds: Interval,
-    palette: &Palette,
-    tints: &Tints,
-) -> Option<Viewport> {
-    let painter = ui.painter_at(area);
-    let whole = Viewport::of(bounds, 0.02);
-    let pixel = 1.0 / painter.pixels_per_point();
-    let mut quads = Quads::default();
-    quads.add(area, palette.canvas_alternate);
-    let width = (area.width() / pixel).round() as usize;
-    for (doc, document) in docs.iter().enumerate() {
-        let top = area.top() + 2.0 + doc as f32 * STRIP_HEIGHT;
-        let columns = strip(document, whole.moved(document.offset.saturating_neg()), width);
-        let y = Rangef::new(top, top + STRIP_HEIGHT - 2.0);
-        quads.add_runs(columns.runs(Look::Bars, tints), area.left(), pixel, y);
-    }
-    painter.add(quads.into_mesh());
+/// The strips of the last frame, which are painted again as long as they show the same.
+#[derive(Debug, Default)]
+pub struct Minimap {
+    painted: Option<(Shown, Arc<Mesh>)>,
+}
 
+/// What strips show.
+#[derive(Debug, PartialEq)]
+struct Shown {
+    area: Rect,
+    pixel: f32,
+    palette: Palette,
+    whole: Viewport,
+    /// The version of each scene, and where it stands on the common time scale.
+    docs: Vec<(u64, i64)>,
+}
+
+impl Minimap {
+    /// Shows the minimap; gives the view that the user asked for.
+    pub fn show(
+        &mut self,
+        ui: &Ui,
+        area: Rect,
+        docs: &[Document],
+        view: Viewport,
+        bounds: Interval,
+        tints: &Tints,
+    ) -> Option<Viewport> {
+        let whole = Viewport::of(bounds, 0.02);
+        let painter = ui.painter_at(area);
+        let shown = Shown {
+            area,
+            pixel: 1.0 / painter.pixels_per_point(),
+            palette: *tints.palette(),
+            whole,
+            docs: docs.iter().map(|doc| (doc.scene.version(), doc.offset)).collect(),
+        };
+        let painted = self.painted.take().filter(|(before, _)| *before == shown);
+        let (_, mesh) = self.painted.insert(painted.unwrap_or_else(|| {
+            let mesh = Arc::new(shown.paint(docs, tints));
+            (shown, mesh)
+        }));
+        painter.add(Shape::Mesh(Arc::clone(mesh)));
+        window_ui(ui, &painter, area, whole, view, tints.palette())
+    }
+}
+
+impl Shown {
+    fn paint(&self, docs: &[Document], tints: &Tints) -> Mesh {
+        let area = self.area;
+        let mut quads = Quads::default();
+        quads.add(area, self.palette.canvas_alternate);
+        let width = (area.width() / self.pixel).round() as usize;
+        for (doc, document) in docs.iter().enumerate() {
+            let top = area.top() + 2.0 + doc as f32 * STRIP_HEIGHT;
+            let columns = strip(document, self.whole.moved(document.offset.saturating_neg()), width);
+            let y = Rangef::new(top, top + STRIP_HEIGHT - 2.0);
+            quads.add_runs(columns.runs(Look::Bars, tints), area.left(), self.pixel, y);
+        }
+        quads.into_mesh()
+    }
+}
+
+/// Shows which part the timeline shows; gives the view that the user asked for.
+fn window_ui(
+    ui: &Ui,
+    painter: &Painter,
+    area: Rect,
+    whole: Viewport,
+    view: Viewport,
+    palette: &Palette,
+) -> Option<Viewport> {
     let x = |time: i64| area.left() + whole.x_of(time, area.width());
     let (from, to) = (x(view.start()).max(area.left()), x(view.end()).min(area.right()));
     let shade = palette.canvas.gamma_multiply(0.6);

@@ -7,23 +7,26 @@ use eframe::egui::{Color32, Mesh, Pos2, Rangef, Rect};
 
 use crate::lod::{Lane, Level};
 use crate::tiles::{Cell, Part};
-use crate::tint::{Tint, Tints};
+use crate::tint::{EDGE_LOOK, FULL, Tint, Tints};
 use crate::view::Viewport;
 
 /// An interval at least this many columns wide has an edge of its own and may carry a name.
 const BOX_COLUMNS: f64 = 3.0;
 
+/// A column in the units of positions.
+const COLUMN: i64 = 1 << 16;
+/// A cell's share of 1.
+const WHOLE: u32 = 1 << 15;
+/// Columns right of the screen that a cell may reach into.
+const MARGIN: usize = 2;
+
 /// One screen column of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Column {
-    /// Share of the column's time that intervals fill.
-    share: f32,
-    /// Share that the dominant interval fills.
-    best: f32,
-    /// Number of the tint of the dominant interval, plus one; 0 when the column is empty.
-    tint: u8,
-    /// Whether it is the last column of a box.
-    edge: bool,
+    /// Share of the column's time that intervals fill: [`COLUMN`] times [`WHOLE`] is all of it.
+    filled: u32,
+    /// The interval that fills most of the column: how much of it (24 bits) and its look (8); 0 when there is none.
+    most: u32,
 }
 
 /// An interval wide enough to be seen as a box.
@@ -40,6 +43,7 @@ pub struct WideBox {
 /// The screen columns of one lane. Kept from lane to lane to save allocations.
 #[derive(Debug, Default)]
 pub struct Columns {
+    /// Those on screen and [`MARGIN`] more.
     columns: Vec<Column>,
     boxes: Vec<WideBox>,
 }
@@ -71,121 +75,188 @@ pub struct Run {
 struct Scale {
     start: i64,
     per_ns: f64,
+    /// Units of positions.
+    fine_per_ns: f64,
 }
 
 impl Scale {
+    fn of(view: Viewport, width: usize) -> Self {
+        let per_ns = width as f64 / view.span() as f64;
+        Self { start: view.start(), per_ns, fine_per_ns: per_ns * COLUMN as f64 }
+    }
+
     fn x(self, time: i64) -> f64 {
         time.saturating_sub(self.start) as f64 * self.per_ns
+    }
+
+    /// The same in the units of positions.
+    fn position(self, time: i64) -> i64 {
+        (time.saturating_sub(self.start) as f64 * self.fine_per_ns) as i64
     }
 }
 
 impl Columns {
     /// Reads what the view shows of a lane into `width` columns.
     pub fn fill(&mut self, lane: &Lane, view: Viewport, width: usize) {
-        self.columns.clear();
-        self.columns.resize(width, Column::default());
-        self.boxes.clear();
+        self.clear(width);
         self.add_lane(lane, view);
         for found in &self.boxes {
             let at = (found.to - 1.0).round();
             if at >= 0.0
                 && let Some(column) = self.columns.get_mut(at as usize)
             {
-                column.edge = true;
+                column.make_edge();
             }
         }
     }
 
     /// The average of several lanes.
     pub fn fill_average<'a>(&mut self, lanes: impl Iterator<Item = &'a Lane>, view: Viewport, width: usize) {
-        self.columns.clear();
-        self.columns.resize(width, Column::default());
-        let mut count = 0.0_f32;
-        for lane in lanes {
+        let lanes: Vec<&Lane> = lanes.collect();
+        let mut average = vec![Column::default(); width + MARGIN];
+        for lane in &lanes {
+            self.clear(width);
             self.add_lane(lane, view);
-            count += 1.0;
+            for (average, column) in average.iter_mut().zip(&self.columns) {
+                average.take(column.filled / lanes.len() as u32, column.most);
+            }
         }
+        self.columns = average;
         self.boxes.clear();
-        for column in &mut self.columns {
-            column.share /= count.max(1.0);
-        }
+    }
+
+    fn clear(&mut self, width: usize) {
+        self.columns.clear();
+        self.columns.resize(width + MARGIN, Column::default());
+        self.boxes.clear();
+    }
+
+    /// Those on screen.
+    fn shown(&self) -> &[Column] {
+        &self.columns[..self.columns.len().saturating_sub(MARGIN)]
     }
 
     fn add_lane(&mut self, lane: &Lane, view: Viewport) {
-        let width = self.columns.len() as f32;
-        let scale = Scale { start: view.start(), per_ns: f64::from(width) / view.span() as f64 };
-        let level = Level::for_scale(view.ns_per_px(width));
-        for part in lane.parts(level, view.start(), view.end()) {
+        let width = self.shown().len();
+        let scale = Scale::of(view, width);
+        let level = Level::for_scale(view.ns_per_px(width as f32));
+        let parts = lane.parts(level, view.start(), view.end());
+        // Cells do not tell which intervals are boxes; where all are shorter none is looked for.
+        let least = (BOX_COLUMNS / scale.per_ns) as i64;
+        let with_boxes = parts.iter().any(|part| matches!(part, Part::Cells { .. }))
+            && lane.has_longer(view.start(), view.end(), least);
+        for part in parts {
             match part {
-                Part::Few { from, to } => {
-                    for at in lane.touching(from, to) {
-                        let (start, end) = lane.times(at);
-                        let (left, right) = (scale.x(start.max(from)), scale.x(end.min(to)));
-                        self.add(left, right, 1.0, lane.tint(at).number());
-                        if (right - left) >= BOX_COLUMNS || start < from || end > to {
-                            self.add_box(scale, lane, at);
-                        }
-                    }
-                }
-                Part::Cells { level, first, cells } => self.add_cells(lane, scale, level, first, cells),
+                Part::Few { from, to } => self.add_few(lane, scale, from, to),
+                Part::Cells { level, first, cells } => self.add_cells(lane, scale, level, first, cells, with_boxes),
             }
         }
     }
 
-    fn add_cells(&mut self, lane: &Lane, scale: Scale, level: Level, first: i64, cells: &[Cell]) {
+    /// Adds intervals one by one.
+    fn add_few(&mut self, lane: &Lane, scale: Scale, from: i64, to: i64) {
+        let range = lane.touching(from, to);
+        for (at, (start, end, tint)) in range.clone().zip(lane.intervals(range)) {
+            let (left, right) = (scale.position(start.max(from)), scale.position(end.min(to)));
+            self.add(left, right, WHOLE, tint.look());
+            // Roughly: whether it is a box is looked at again.
+            if right - left >= (BOX_COLUMNS as i64 - 1) * COLUMN || start < from || end > to {
+                self.add_box(scale, lane, at);
+            }
+        }
+    }
+
+    fn add_cells(&mut self, lane: &Lane, scale: Scale, level: Level, first: i64, cells: &[Cell], with_boxes: bool) {
         let width = level.ns() as f64 * scale.per_ns;
         let origin = scale.x(level.start_of(first));
         // Of the tile's cells those that are on screen.
         let skip = (-origin / width).floor().max(0.0) as usize;
-        let end = ((self.columns.len() as f64 - origin) / width).ceil().max(0.0) as usize;
+        let end = ((self.shown().len() as f64 - origin) / width).ceil().max(0.0) as usize;
         let first_shown = cells.partition_point(|cell| cell.at() < skip);
-        // A box fills at least so many cells in a row.
-        let least = ((BOX_COLUMNS / width) as usize).saturating_sub(1);
-        let (mut run, mut before, mut known) = (0, usize::MAX, i64::MIN);
-        for cell in cells[first_shown..].iter().take_while(|cell| cell.at() < end) {
-            let at = cell.at();
-            let left = origin + at as f64 * width;
-            self.add(left, left + width, cell.share(), cell.tint());
-            if !cell.is_sole() {
-                run = 0;
+        let last_shown = cells.partition_point(|cell| cell.at() < end);
+        let cells = &cells[first_shown..last_shown.max(first_shown)];
+        // With so many digits more that the last cell of a tile is where it belongs, too.
+        let fine = |columns: f64| (columns * (COLUMN << 16) as f64) as i64;
+        let (fine_origin, fine_width) = (fine(origin), fine(width));
+        for cell in cells {
+            let left = fine_origin + cell.at() as i64 * fine_width;
+            let look = Tint::of_number(cell.tint()).look();
+            self.add(left >> 16, (left + fine_width) >> 16, cell.parts_filled(), look);
+        }
+        if with_boxes {
+            self.add_cell_boxes(lane, scale, level, first, cells);
+        }
+    }
+
+    /// Finds the boxes among some cells: each fills a run of them, and parts of the cells before and after it.
+    fn add_cell_boxes(&mut self, lane: &Lane, scale: Scale, level: Level, first: i64, cells: &[Cell]) {
+        let least = BOX_COLUMNS / (level.ns() as f64 * scale.per_ns);
+        let mut known = i64::MIN;
+        let follows = |pair: &[Cell; 2]| pair[1].at() == pair[0].at() + 1;
+        let mut at = 0;
+        while at < cells.len() {
+            if !cells[at].is_sole() {
+                at += 1;
                 continue;
             }
-            run = if before.wrapping_add(1) == at { run + 1 } else { 1 };
-            before = at;
-            let start = level.start_of(first + at as i64);
-            // Each interval is looked up once.
-            if run >= least
-                && start >= known
-                && let Some(found) = lane.at(start)
-            {
-                known = lane.times(found).1;
-                self.add_box(scale, lane, found);
+            let start = at;
+            at += 1;
+            while at < cells.len() && cells[at].is_sole() && follows(&[cells[at - 1], cells[at]]) {
+                at += 1;
+            }
+            // What is beyond these cells is not known, so there may be as much as possible.
+            let beside = |pair: Option<[Cell; 2]>, other: usize| match pair {
+                None => 1.0,
+                Some(pair) if follows(&pair) => f64::from(pair[other].share()),
+                Some(_) => 0.0,
+            };
+            let before = start.checked_sub(1).map(|before| [cells[before], cells[start]]);
+            let after = cells.get(at).map(|&after| [cells[at - 1], after]);
+            if (at - start) as f64 + beside(before, 0) + beside(after, 1) < least {
+                continue;
+            }
+            for cell in &cells[start..at] {
+                let time = level.start_of(first + cell.at() as i64);
+                // Each interval is looked up once.
+                if time >= known
+                    && let Some(found) = lane.at(time)
+                {
+                    known = lane.times(found).1;
+                    self.add_box(scale, lane, found);
+                }
             }
         }
     }
 
-    /// Adds what lies between two positions in columns, of which `share` is filled.
-    fn add(&mut self, from: f64, to: f64, share: f32, tint: u8) {
-        let width = self.columns.len();
-        let (left, right) = (from.max(0.0) as f32, to.min(width as f64) as f32);
-        // Positions are not negative, so that cutting off is rounding down: other ways to round cost a call.
-        let (first, last) = (left as usize, right as usize);
-        if first >= width || right < 0.0 {
-            return;
+    /// Adds what lies between two positions, of which `share` is filled.
+    #[inline]
+    fn add(&mut self, left: i64, right: i64, share: u32, look: u8) {
+        let left = left.max(0);
+        let first = (left / COLUMN) as usize;
+        let from = left % COLUMN;
+        let to = from + (right - left).max(0);
+        let Some([one, two, three]) = self.columns.get_mut(first..first + 3) else { return };
+        // Most are not wider than this. There is no branch, because none could be foreseen.
+        one.add(to.min(COLUMN) - from, 1, share, look);
+        for (column, left) in [(two, COLUMN), (three, 2 * COLUMN)] {
+            let part = (to - left).clamp(0, COLUMN);
+            column.add(part, u32::from(part > 0), share, look);
         }
-        if first >= last {
-            self.columns[first].add(((right - left) * share).max(0.0), tint);
-            return;
+        if to > 3 * COLUMN {
+            self.add_rest(first + 3, to - 3 * COLUMN, share, look);
         }
-        self.columns[first].add((first as f32 + 1.0 - left) * share, tint);
-        for column in &mut self.columns[first + 1..last] {
-            column.add(share, tint);
+    }
+
+    /// Adds what lies from the left of a column on.
+    fn add_rest(&mut self, first: usize, length: i64, share: u32, look: u8) {
+        let whole = (length / COLUMN) as usize;
+        let columns = &mut self.columns[first..];
+        let whole_shown = whole.min(columns.len());
+        for column in &mut columns[..whole_shown] {
+            column.add(COLUMN, 1, share, look);
         }
-        let rest = right - last as f32;
-        if rest > 0.0
-            && let Some(column) = self.columns.get_mut(last)
-        {
-            column.add(rest * share, tint);
+        if let Some(column) = columns.get_mut(whole).filter(|_| length % COLUMN > 0) {
+            column.add(length % COLUMN, 1, share, look);
         }
     }
 
@@ -204,28 +275,26 @@ impl Columns {
 
     /// How many columns show something.
     pub fn filled(&self) -> usize {
-        self.columns.iter().filter(|column| column.tint > 0).count()
+        self.shown().iter().filter(|column| column.most > 0).count()
     }
 
-    /// Puts the colours of the columns, one after the other, into `pixels`.
-    pub fn color(&self, tints: &Tints, pixels: &mut [Color32]) {
-        for (column, pixel) in self.columns.iter().zip(pixels) {
-            *pixel = column.color(tints);
-        }
+    /// Adds the colours of the columns, one after the other, to `pixels`.
+    pub fn color(&self, tints: &Tints, pixels: &mut Vec<Color32>) {
+        pixels.extend(self.shown().iter().map(|column| tints.seen(column.look(), column.filled)));
     }
 
     /// Runs of columns that look alike, without the empty ones.
     pub fn runs(&self, look: Look, tints: &Tints) -> impl Iterator<Item = Run> {
-        let mut columns = self.columns.iter().enumerate().peekable();
+        let mut columns = self.shown().iter().enumerate().peekable();
         let of = move |column: &Column| match look {
-            Look::Faint => (column.color(tints), 1.0),
-            Look::Bars => (column.full_color(tints), column.share.min(1.0)),
+            Look::Faint => (tints.seen(column.look(), column.filled), 1.0),
+            Look::Bars => (tints.seen(column.look(), FULL), column.share().min(1.0)),
         };
         std::iter::from_fn(move || {
             let (from, (color, height)) =
-                columns.find(|(_, column)| column.tint > 0).map(|(at, column)| (at, of(column)))?;
+                columns.find(|(_, column)| column.most > 0).map(|(at, column)| (at, of(column)))?;
             let mut to = from + 1;
-            while columns.next_if(|(_, column)| column.tint > 0 && of(column) == (color, height)).is_some() {
+            while columns.next_if(|(_, column)| column.most > 0 && of(column) == (color, height)).is_some() {
                 to += 1;
             }
             Some(Run { from, to, color, height })
@@ -234,28 +303,34 @@ impl Columns {
 }
 
 impl Column {
-    fn add(&mut self, filled: f32, tint: u8) {
-        self.share += filled;
-        if self.tint == 0 || filled > self.best {
-            self.best = filled;
-            self.tint = tint + 1;
+    /// Adds a part of an interval, or of a cell of which a share is filled. It is there, though it may have no length,
+    /// if `present` is 1.
+    #[inline]
+    fn add(&mut self, part: i64, present: u32, share: u32, look: u8) {
+        let filled = part as u32 * share;
+        self.take(filled, ((filled >> 8) + present) << 8 | u32::from(look));
+    }
+
+    /// Adds what is filled, the most of it by one interval; of equals the first stays.
+    #[inline]
+    fn take(&mut self, filled: u32, most: u32) {
+        self.filled = self.filled.saturating_add(filled);
+        self.most = if most > self.most | 0xff { most } else { self.most };
+    }
+
+    /// Makes it the last column of a box, unless it is empty.
+    fn make_edge(&mut self) {
+        if self.most > 0 {
+            self.most |= u32::from(EDGE_LOOK);
         }
     }
 
-    fn full_color(&self, tints: &Tints) -> Color32 {
-        match self.tint.checked_sub(1).map(Tint::of_number) {
-            None => Color32::TRANSPARENT,
-            Some(tint) if self.edge => tints.edge(tint),
-            Some(tint) => tints.get(tint),
-        }
+    fn look(self) -> u8 {
+        self.most as u8
     }
 
-    fn color(&self, tints: &Tints) -> Color32 {
-        match self.tint.checked_sub(1).map(Tint::of_number) {
-            None => Color32::TRANSPARENT,
-            Some(tint) if self.edge => tints.edge(tint),
-            Some(tint) => tints.faint(tint, self.share),
-        }
+    fn share(self) -> f32 {
+        self.filled as f32 / FULL as f32
     }
 }
 
@@ -342,7 +417,7 @@ mod tests {
     fn shares(lane: &Lane, view: Viewport, width: usize) -> Vec<Column> {
         let mut columns = Columns::default();
         columns.fill(lane, view, width);
-        columns.columns
+        columns.shown().to_vec()
     }
 
     proptest! {
@@ -364,15 +439,58 @@ mod tests {
             let columns = shares(lane, view, width);
             let busy = lane.busy(view.start(), view.end()) as f64;
             let ns_per_px = view.ns_per_px(width as f32);
-            let drawn: f64 = columns.iter().map(|column| f64::from(column.share)).sum::<f64>() * ns_per_px;
+            let drawn: f64 = columns.iter().map(|column| f64::from(column.share())).sum::<f64>() * ns_per_px;
             // A cell that crosses an edge of the view may be counted on the wrong side of it.
             prop_assert!((drawn - busy).abs() <= 3.0 * ns_per_px + busy * 1e-3, "{drawn} of {busy}");
             for (at, column) in columns.iter().enumerate() {
-                prop_assert!(column.share <= 1.01);
+                prop_assert!(column.share() <= 1.01);
                 let (start, end) = (view.time_at(at as f32, width as f32), view.time_at(at as f32 + 1.0, width as f32));
                 if lane.busy(start + 1, end - 1) > 0 {
-                    prop_assert!(column.tint > 0, "nothing disappears");
+                    prop_assert!(column.most > 0, "nothing disappears");
                 }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn every_wide_interval_is_a_box_once(
+            steps in vec((0_i64..6, prop_oneof![1_i64..9, 1_i64..90]), 1..4000),
+            from in 0.0_f64..1.0,
+            span in 1_000_i64..60_000,
+            width in 10_usize..4000,
+        ) {
+            let mut time = 0;
+            let mut pieces = Vec::new();
+            for (gap, length) in steps {
+                time += gap + length;
+                pieces.push(piece(time - length, time));
+            }
+            let lane = &pack(pieces.len(), |at| pieces[at])[0];
+            let view = Viewport::new((time as f64 * from) as i64, span);
+            let mut columns = Columns::default();
+            columns.fill(lane, view, width);
+            let found: Vec<u32> = columns.boxes().iter().map(|found| found.at).collect();
+            let scale = Scale::of(view, width);
+            let wide = |at: &u32| {
+                let (start, end) = lane.times(*at as usize);
+                scale.x(end) - scale.x(start) >= BOX_COLUMNS
+            };
+            prop_assert!(found.is_sorted() && found.iter().all(wide));
+            // Of one that reaches beyond the screen enough must be on it.
+            let wide_on_screen = |at: &u32| {
+                let (start, end) = lane.times(*at as usize);
+                scale.x(end.min(view.end())) - scale.x(start.max(view.start())) >= BOX_COLUMNS
+            };
+            let shown = lane.touching(view.start(), view.end()).map(|at| at as u32);
+            let missing = shown.filter(wide_on_screen).find(|at| !found.contains(at));
+            prop_assert_eq!(missing, None);
+            for found in columns.boxes() {
+                // All of a box is full, but where the cells of its ends are spread over columns.
+                let whole = (found.from + 2.0).max(0.0) as usize..(found.to - 2.0).clamp(0.0, width as f32) as usize;
+                let mut inside = whole.filter_map(|at| columns.shown().get(at));
+                prop_assert!(inside.all(|column| column.share() > 0.999 && column.look() == Tint::REPLAY.look()));
             }
         }
     }
@@ -381,7 +499,7 @@ mod tests {
     fn an_instant_is_visible() {
         let lane = &pack(1, |_| piece(500, 500))[0];
         let columns = shares(lane, Viewport::new(0, 1_000_000), 100);
-        assert_eq!(columns.iter().filter(|column| column.tint > 0).count(), 1);
+        assert_eq!(columns.iter().filter(|column| column.most > 0).count(), 1);
     }
 
     #[test]

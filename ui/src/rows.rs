@@ -1,6 +1,7 @@
 //! The rows of a timeline. Pure: no drawing.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use bubblescope::analysis::Analysis;
@@ -129,6 +130,13 @@ pub struct Section {
 pub struct Scene {
     /// The sections.
     pub sections: Vec<Section>,
+    version: u64,
+}
+
+/// A number that no scene has had.
+fn next_version() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// Where a thing is drawn.
@@ -160,7 +168,7 @@ impl Scene {
             section.rows.retain(|row| !row.lanes.is_empty());
         }
         sections.retain(|section| !section.rows.is_empty());
-        Self { sections }
+        Self { sections, version: next_version() }
     }
 
     /// Puts the bubbles of each device on top of its streams.
@@ -188,6 +196,12 @@ impl Scene {
             section.rows.insert(0, Row { key, kind, title: "Bubbles".to_owned(), note, lanes });
         }
         debug_assert!(trace.devices.len() >= analysis.devices.len());
+        self.version = next_version();
+    }
+
+    /// A number that changes whenever the rows do, and that no other scene has.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Where a thing that starts at `start` is drawn.

@@ -1,6 +1,8 @@
 //! The lanes on screen as rows of one small texture: a lane costs one rectangle and four bytes a column, where drawing
 //! each column as a rectangle would cost a hundred.
 
+use std::sync::Arc;
+
 use eframe::egui::{
     Color32, ColorImage, Context, Mesh, Pos2, Rangef, Rect, Shape, TextureHandle, TextureOptions, pos2,
 };
@@ -19,7 +21,8 @@ pub struct Strips {
     width: usize,
     /// Columns of the texture that are used: all of a lane's, or as many as a texture can have.
     used: usize,
-    pixels: Vec<Color32>,
+    /// What the texture shows. It is drawn into again once the last frame's user has let go of it.
+    image: Arc<ColorImage>,
     places: Vec<Rect>,
 }
 
@@ -34,16 +37,25 @@ impl Strips {
     pub fn begin(&mut self, width: usize, side: usize) {
         self.width = width;
         self.used = width.clamp(1, side.max(1));
-        self.pixels.clear();
+        if Arc::get_mut(&mut self.image).is_none() {
+            self.image = Arc::default();
+        }
+        self.pixels().clear();
         self.places.clear();
+    }
+
+    fn pixels(&mut self) -> &mut Vec<Color32> {
+        &mut Arc::make_mut(&mut self.image).pixels
     }
 
     /// Adds a lane whose first column is at `left`, each `pixel` wide.
     pub fn add(&mut self, columns: &Columns, tints: &Tints, left: f32, pixel: f32, y: Rangef) {
-        let start = self.pixels.len();
-        let rows = self.width.div_ceil(self.used);
-        self.pixels.resize(start + rows * self.used, Color32::TRANSPARENT);
-        columns.color(tints, &mut self.pixels[start..]);
+        let (width, used) = (self.width, self.used);
+        let rows = width.div_ceil(used);
+        let pixels = self.pixels();
+        let start = pixels.len();
+        columns.color(tints, pixels);
+        pixels.resize(start + rows * used, Color32::TRANSPARENT);
         for row in 0..rows {
             let from = left + (row * self.used) as f32 * pixel;
             self.places.push(Rect::from_x_y_ranges(from..=from + self.used as f32 * pixel, y));
@@ -67,10 +79,10 @@ impl Strips {
             }
         };
         let [width, height] = texture.size().map(|side| side as f32);
-        let mut pixels = std::mem::take(&mut self.pixels);
-        pixels.truncate(rows * self.used);
-        self.pixels = Vec::with_capacity(pixels.len());
-        texture.set_partial([0, 0], ColorImage::new(needed, pixels), TextureOptions::NEAREST);
+        let image = Arc::make_mut(&mut self.image);
+        image.pixels.truncate(rows * self.used);
+        image.size = needed;
+        texture.set_partial([0, 0], Arc::clone(&self.image), TextureOptions::NEAREST);
         let mut mesh = Mesh::with_texture(texture.id());
         mesh.reserve_vertices(rows * 4);
         mesh.reserve_triangles(rows * 2);

@@ -42,6 +42,13 @@ impl Cell {
         (self.0 >> 17) as f32 / FULL as f32
     }
 
+    /// The same of 32768.
+    #[inline]
+    pub fn parts_filled(self) -> u32 {
+        let share = self.0 >> 17;
+        share + (share >> 14)
+    }
+
     /// Whether one interval fills the cell.
     pub fn is_sole(self) -> bool {
         self.0 & 1 << 16 != 0

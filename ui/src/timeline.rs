@@ -11,7 +11,7 @@ use crate::describe;
 use crate::document::{Document, Item, Pick};
 use crate::format;
 use crate::lanes::{self, Brushes, Canvas, Group, Under};
-use crate::minimap;
+use crate::minimap::{self, Minimap};
 use crate::names::names_ui;
 use crate::ruler;
 use crate::text::Widths;
@@ -56,6 +56,7 @@ pub struct Timeline {
     pub drawn: Drawn,
     reveal: Option<Pick>,
     measuring_from: Option<i64>,
+    minimap: Minimap,
     brushes: Brushes,
     widths: Option<(f32, Widths)>,
     tints: Option<Tints>,
@@ -85,6 +86,7 @@ impl Default for Timeline {
             drawn: Drawn::default(),
             reveal: None,
             measuring_from: None,
+            minimap: Minimap::default(),
             brushes: Brushes::default(),
             widths: None,
             tints: None,
@@ -115,13 +117,14 @@ impl Timeline {
             Some((of, widths)) if of == scale => widths,
             _ => Widths::of(ui.painter(), &FontId::proportional(11.5)),
         };
-        let tints = self.tints.take().filter(|tints| tints.are_of(&palette)).unwrap_or_else(|| Tints::of(&palette));
+        let tints =
+            self.tints.take().filter(|tints| *tints.palette() == palette).unwrap_or_else(|| Tints::of(&palette));
 
         ui.painter().rect_filled(full, 0.0, palette.canvas);
         let bounds = docs.iter().map(Document::interval);
         let bounds = bounds.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)));
         let bounds = bounds.unwrap_or(self.view.interval());
-        let moved = minimap::minimap_ui(ui, map, docs, self.view, bounds, &palette, &tints);
+        let moved = self.minimap.show(ui, map, docs, self.view, bounds, &tints);
         actions.extend(moved.map(Action::View));
         self.ruler_ui(ui, ruler, &palette, &mut actions);
         let Layout { pinned, scrolled, hidden } =

@@ -99,7 +99,13 @@ impl Tint {
         }
     }
 
-    /// The number that [`Tints`] and the index of a lane keep, below 128.
+    /// How [`Tints::seen`] knows it, from 1 to 127; with [`EDGE_LOOK`] added as the last column of a box.
+    #[inline]
+    pub fn look(self) -> u8 {
+        (self.0 & 127) + 1
+    }
+
+    /// The number that the index of a lane keeps, below 127.
     pub fn number(self) -> u8 {
         self.0
     }
@@ -128,6 +134,10 @@ impl Tint {
     }
 }
 
+/// All of a column, of which [`Tints::seen`] shows shares.
+pub const FULL: u32 = 1 << 31;
+/// Added to a look: the last column of a box.
+pub const EDGE_LOOK: u8 = 128;
 /// Steps of opacity by which a share is shown.
 const STEPS: usize = 64;
 /// How much of its colour the faintest column has: whatever happened is visible.
@@ -139,40 +149,39 @@ const EDGE: f32 = 0.35;
 #[derive(Clone, Debug)]
 pub struct Tints {
     palette: Palette,
-    edges: [Color32; 128],
-    /// By tint and share.
-    faint: Vec<[Color32; STEPS + 1]>,
+    /// By look and share. Nothing is seen of look 0.
+    seen: Box<[[Color32; STEPS + 1]; 256]>,
 }
 
 impl Tints {
     /// Those of a palette.
     pub fn of(palette: &Palette) -> Self {
-        let colors: [Color32; 128] = std::array::from_fn(|number| Tint(number as u8).color(palette));
         let opacity = |step: usize| FAINTEST + (1.0 - FAINTEST) * step as f32 / STEPS as f32;
-        let faint = colors.map(|color| std::array::from_fn(|step| color.gamma_multiply(opacity(step))));
-        let edges = colors.map(|color| blend(color, Color32::BLACK, EDGE));
-        Self { palette: *palette, edges, faint: faint.to_vec() }
+        let mut seen = Box::new([[Color32::TRANSPARENT; STEPS + 1]; 256]);
+        for look in 1..EDGE_LOOK {
+            let color = Tint(look - 1).color(palette);
+            seen[usize::from(look)] = std::array::from_fn(|step| color.gamma_multiply(opacity(step)));
+            seen[usize::from(look | EDGE_LOOK)] = [blend(color, Color32::BLACK, EDGE); STEPS + 1];
+        }
+        Self { palette: *palette, seen }
     }
 
-    /// Whether they are those of this palette.
-    pub fn are_of(&self, palette: &Palette) -> bool {
-        self.palette == *palette
+    /// The palette.
+    pub fn palette(&self) -> &Palette {
+        &self.palette
     }
 
     /// The colour of a tint.
     pub fn get(&self, tint: Tint) -> Color32 {
-        self.faint[usize::from(tint.0 & 127)][STEPS]
+        self.seen[usize::from(tint.look())][STEPS]
     }
 
-    /// The colour of a tint at the end of a box.
-    pub fn edge(&self, tint: Tint) -> Color32 {
-        self.edges[usize::from(tint.0 & 127)]
-    }
-
-    /// The colour of a tint that fills a share of a column, premultiplied.
-    pub fn faint(&self, tint: Tint, share: f32) -> Color32 {
-        let step = (share * STEPS as f32 + 0.5) as usize;
-        self.faint[usize::from(tint.0 & 127)][step.min(STEPS)]
+    /// The colour, premultiplied, of a look that fills a share of a column, of [`FULL`]. The last column of a box has
+    /// the same one whatever it is filled.
+    #[inline]
+    pub fn seen(&self, look: u8, share: u32) -> Color32 {
+        let step = ((share >> (FULL.ilog2() - STEPS.ilog2() - 1)) + 1) >> 1;
+        self.seen[usize::from(look)][(step as usize).min(STEPS)]
     }
 }
 
@@ -182,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_tint_has_the_colour_of_its_thing() {
-        assert!(usize::from(CAUSE) + Cause::ALL.len() < 127, "a lane keeps seven bits, and none for empty cells");
+        assert!(usize::from(CAUSE) + Cause::ALL.len() < 127, "a lane keeps seven bits, and a look of 0 is nothing");
         for palette in [Palette::DARK, Palette::LIGHT] {
             let tints = Tints::of(&palette);
             for (at, kind) in CALLS.into_iter().enumerate() {
