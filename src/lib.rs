@@ -9,5 +9,6 @@ pub mod capture;
 pub mod export;
 pub mod import;
 pub mod open;
+pub mod progress;
 pub mod report;
 pub mod trace;

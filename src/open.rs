@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::capture::convert::{self, ConvertError};
 use crate::import::{ImportError, kineto, nsys};
+use crate::progress::{Unwatched, Watch};
 use crate::trace::Trace;
 use crate::trace::file::{self, TraceFileError};
 
@@ -42,6 +43,12 @@ pub enum OpenError {
     /// The file is empty.
     #[error("{} is empty", path.display())]
     Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was no longer wanted.
+    #[error("opening {} was cancelled", path.display())]
+    Cancelled {
         /// The file.
         path: PathBuf,
     },
@@ -118,9 +125,24 @@ fn hint(path: &Path, head: &[u8]) -> String {
 /// # Errors
 /// When the file cannot be read, is of no known format, or is damaged beyond use.
 pub fn open(path: &Path) -> Result<Trace, OpenError> {
+    open_watched(path, &Unwatched)
+}
+
+/// Opens a recording while somebody waits for it.
+///
+/// # Errors
+/// As [`open`], and [`OpenError::Cancelled`].
+pub fn open_watched(path: &Path, watch: &dyn Watch) -> Result<Trace, OpenError> {
+    let opened = read(path, watch);
+    // Whatever came of it, it may be a part of what is in the file.
+    if watch.is_cancelled() { Err(OpenError::Cancelled { path: path.to_owned() }) } else { opened }
+}
+
+fn read(path: &Path, watch: &dyn Watch) -> Result<Trace, OpenError> {
     let unreadable = |source| OpenError::Unreadable { path: path.to_owned(), source };
     let mut file = File::open(path).map_err(unreadable)?;
-    let once = !file.metadata().map_err(unreadable)?.is_file();
+    let found = file.metadata().map_err(unreadable)?;
+    let once = !found.is_file();
     let mut head = Vec::new();
     file.by_ref().take(if once { MOST_KEPT + 1 } else { 64 }).read_to_end(&mut head).map_err(unreadable)?;
     if head.len() as u64 > MOST_KEPT {
@@ -131,23 +153,29 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
     }
     match sniff(&head) {
         Some(Format::TraceFile) => {
-            let trace = if once { file::read(head) } else { file::read_path(path) };
+            let trace = if once { file::read_watched(head, watch) } else { file::read_path_watched(path, watch) };
             trace.map_err(|source| OpenError::TraceFile { path: path.to_owned(), source })
         }
         Some(Format::Spool) => {
-            let trace = if once { convert::trace_from_read(path, &head) } else { convert::trace_from_spools(&[path]) };
+            let trace = if once {
+                convert::trace_from_read(path, &head, watch)
+            } else {
+                convert::trace_from_spools_watched(&[path], watch)
+            };
             trace.map_err(OpenError::Spool)
         }
         Some(Format::Json) => {
             let trace = if once {
-                kineto::read(&*head)
+                kineto::read_watched(&*head, head.len() as u64, watch)
             } else {
                 file.rewind().map_err(unreadable)?;
-                kineto::read(file)
+                kineto::read_watched(file, found.len(), watch)
             };
             trace.map_err(|source| OpenError::Import { path: path.to_owned(), source })
         }
-        Some(Format::Nsys) => nsys::import(path).map_err(|source| OpenError::Import { path: path.to_owned(), source }),
+        Some(Format::Nsys) => {
+            nsys::import_watched(path, watch).map_err(|source| OpenError::Import { path: path.to_owned(), source })
+        }
         None => Err(OpenError::Unknown { path: path.to_owned(), hint: hint(path, &head) }),
     }
 }
@@ -156,7 +184,48 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export;
+    use crate::progress::tests::Impatient;
     use crate::trace::TraceBuilder;
+
+    /// An export of Nsight Systems with enough rows to look at the watch now and then.
+    fn nsys_export(path: &Path) {
+        let sql = "
+            CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+            INSERT INTO StringIds VALUES (1, 'cudaLaunchKernel_v7000');
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, eventClass INTEGER, globalTid INTEGER,
+                correlationId INTEGER, nameId INTEGER, returnValue INTEGER);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+            INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT i * 10, i * 10 + 5, 0, 16777216, i, 1, 0 FROM n;";
+        rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
+    }
+
+    #[test]
+    fn every_format_tells_how_far_it_is_and_stops_when_it_is_cancelled() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/planted/sync.bubcap");
+        let trace = open(&spool).unwrap();
+        let at = |name: &str| folder.path().join(name);
+        file::write_path(&trace, &at("trace.bubbles.parquet")).unwrap();
+        let mut json = Vec::new();
+        export::chrome(&trace, &crate::analysis::Analysis::default(), &mut json).unwrap();
+        std::fs::write(at("trace.json"), json).unwrap();
+        nsys_export(&at("trace.sqlite"));
+        for path in [spool, at("trace.bubbles.parquet"), at("trace.json"), at("trace.sqlite")] {
+            let patient = Impatient::of(u64::MAX);
+            open_watched(&path, &patient).unwrap();
+            let reports = patient.reports();
+            assert!(reports > 2 && patient.share() > 600, "{}: {patient:?}", path.display());
+            for patience in [0, 1, reports / 2] {
+                let watch = Impatient::of(patience);
+                let opened = open_watched(&path, &watch);
+                assert!(matches!(opened, Err(OpenError::Cancelled { .. })), "{}", path.display());
+                // Threads that decode columns may each be in one.
+                let late = std::thread::available_parallelism().map_or(1, usize::from) as u64 * 8;
+                assert!(watch.reports() <= patience + late, "{}: it went on", path.display());
+            }
+        }
+    }
 
     /// Opens what a pipe gives.
     fn through_a_pipe(bytes: Vec<u8>) -> Result<Trace, OpenError> {

@@ -85,7 +85,7 @@ impl Row<'_> {
     }
 }
 
-fn number(line: &mut String, value: Option<impl std::fmt::Display>) {
+pub(super) fn number(line: &mut String, value: Option<impl std::fmt::Display>) {
     line.push(',');
     if let Some(value) = value {
         let _ = write!(line, "{value}");
@@ -93,7 +93,7 @@ fn number(line: &mut String, value: Option<impl std::fmt::Display>) {
 }
 
 /// A cell of text, quoted where a reader would else take a part of it for the end of the cell (RFC 4180).
-fn text(line: &mut String, value: &str) {
+pub(super) fn text(line: &mut String, value: &str) {
     line.push(',');
     if value.contains(['"', ',', '\n', '\r']) {
         line.push('"');

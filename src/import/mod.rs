@@ -18,6 +18,7 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::progress::Cancelled;
 use crate::trace::BuildError;
 
 pub use notes::Notes;
@@ -43,4 +44,7 @@ pub enum ImportError {
     /// It has more than a trace can hold.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// It was no longer wanted.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }

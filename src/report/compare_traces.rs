@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::compare::{Alignment, Compare, CompareError, Origin, Recorded, Repetition, Setting};
 use super::contract::Report;
-use crate::analysis::{Analysis, IterationSource};
+use super::convert;
+use crate::analysis::{self, Analysis, IterationSource, analyze};
 use crate::trace::{Interval, Trace};
 
 /// The part of a trace that is the same work as a part of other traces.
@@ -21,7 +22,7 @@ pub struct Aligned {
 
 impl Aligned {
     /// Finds the iterations of a trace: a bundled workload's own count, otherwise what the analysis found repeating.
-    /// Analyse the trace again with the window that this gives.
+    /// [`Self::report`] analyses the trace again with the window that this gives.
     ///
     /// # Errors
     /// When nothing tells iterations apart. Whole traces are not compared: nothing says that they hold the same work.
@@ -45,6 +46,12 @@ impl Aligned {
                 IterationSource::Range(name) => Alignment::Range { name: name.clone() },
             },
         })
+    }
+
+    /// The report on that part of the trace, for [`Compare::of_traces`].
+    pub fn report(&self, path: &str, trace: &Trace) -> Report {
+        let analysis = analyze(trace, &analysis::Options { window: Some(self.window), ..Default::default() });
+        Report::new(trace, &analysis, &convert::Options { path: path.to_owned(), top: 0 })
     }
 }
 

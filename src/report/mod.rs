@@ -10,7 +10,7 @@ pub mod gate;
 mod limits;
 pub mod ranks;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 pub mod schema;
 mod stats;
 pub mod text;
@@ -22,7 +22,19 @@ pub use convert::Options;
 pub use demangle::demangle;
 pub use limits::{Amount, Limit, LimitError, Share, parse_time};
 
+use serde::Serialize;
+
 use crate::trace::Ns;
+
+/// A report or a comparison as the JSON that its contract promises: the bytes of a file.
+///
+/// # Errors
+/// Never for the types of this module; as [`serde_json::to_vec_pretty`] for others.
+pub fn to_json(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    Ok(text)
+}
 
 /// The sum, which stays at the greatest length when it would be greater: figures may come from any file.
 fn total(parts: impl IntoIterator<Item = Ns>) -> Ns {

@@ -352,7 +352,7 @@ pub(super) fn run(variant: &str, per_iteration: i64, iterations: u64, idle: Opti
 }
 
 /// Nine interleaved rounds of three variants, each with and without recording.
-pub(super) fn compared() -> Compare {
+pub(crate) fn compared() -> Compare {
     let mut runs = Vec::new();
     for round in 0..9 {
         let noise = (round * 7 % 9) * 20;

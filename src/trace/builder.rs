@@ -15,6 +15,7 @@ use super::model::{
 };
 use super::names::Names;
 use super::time::{Interval, Ns};
+use crate::progress::{Cancelled, Unwatched, Watch, check};
 
 /// Why records do not make a trace.
 #[derive(Debug, Error)]
@@ -28,6 +29,9 @@ pub enum BuildError {
         /// Its rows.
         count: usize,
     },
+    /// It was no longer wanted.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
 /// One op as a source gives it. Times are absolute, on the source's clock.
@@ -363,7 +367,15 @@ impl TraceBuilder {
     ///
     /// # Errors
     /// When a table has too many rows.
-    pub fn finish(mut self) -> Result<Trace, BuildError> {
+    pub fn finish(self) -> Result<Trace, BuildError> {
+        self.finish_watched(&Unwatched)
+    }
+
+    /// The same while somebody waits for it. How far it is is not told.
+    ///
+    /// # Errors
+    /// As [`Self::finish`], and when it is cancelled.
+    pub fn finish_watched(mut self, watch: &dyn Watch) -> Result<Trace, BuildError> {
         for (what, count) in [("ops", self.ops.len()), ("calls", self.calls.len()), ("ranges", self.ranges.len())] {
             if count >= u32::MAX as usize {
                 return Err(BuildError::TooMany { what, count });
@@ -382,14 +394,19 @@ impl TraceBuilder {
             }
         }
         self.order_lanes();
+        check(watch)?;
         if self.drop_duplicates {
             self.without_duplicates();
+            check(watch)?;
         }
 
         let mut trace = Trace { meta: self.meta, end: at(end), ..Trace::default() };
         trace.ops = op_columns(&mut self.ops, &mut self.streams, at);
+        check(watch)?;
         trace.calls = call_columns(&mut self.calls, &mut self.threads, &self.names, &mut self.kinds, at);
+        check(watch)?;
         trace.ranges = range_rows(&mut self.ranges, &mut self.threads, at);
+        check(watch)?;
 
         self.syncs.sort_by_key(|sync| (sync.start, sync.end, sync.correlation));
         trace.syncs = self.syncs.iter().map(|sync| sync_row(sync, at)).collect();

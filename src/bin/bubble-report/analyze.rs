@@ -3,12 +3,12 @@
 use anyhow::{anyhow, bail};
 use bubblescope::analysis::replay::{CallSet, Change};
 use bubblescope::analysis::{self, Analysis, windows};
-use bubblescope::open::open;
 use bubblescope::report::{self, Report};
 use bubblescope::trace::{Interval, Trace, base_name};
 
 use crate::args::{AnalyzeArgs, WindowArgs};
 use crate::exit::{Failure, Outcome};
+use crate::progress::open;
 use crate::{output, ranks};
 
 /// Analyses what is named and prints the report.
@@ -93,6 +93,21 @@ pub(crate) fn report_on(trace: &Trace, path: &str, window: Window, top: usize) -
     report_with(trace, path, window, top, &[])
 }
 
+/// Refuses a recording without device activity, and says why it has none.
+pub(crate) fn refuse_nothing(trace: &Trace, path: &str) -> Result<(), Failure> {
+    if !trace.ops.is_empty() {
+        return Ok(());
+    }
+    let launches = trace.calls.kind.iter().filter(|kind| kind.submits()).count();
+    let what = if launches > 0 {
+        format!("has {launches} launches and no record of device work: GPU activity was not captured")
+    } else {
+        "has no GPU activity".to_owned()
+    };
+    let reasons: String = trace.meta.warnings.iter().map(|warning| format!("; {warning}")).collect();
+    Err(Failure::Nothing(anyhow!("{path} {what}{reasons}")))
+}
+
 /// The same with what `changes` would gain besides the findings.
 pub(crate) fn report_with(
     trace: &Trace,
@@ -101,16 +116,7 @@ pub(crate) fn report_with(
     top: usize,
     changes: &[Change],
 ) -> Result<Report, Failure> {
-    if trace.ops.is_empty() {
-        let launches = trace.calls.kind.iter().filter(|kind| kind.submits()).count();
-        let what = if launches > 0 {
-            format!("has {launches} launches and no record of device work: GPU activity was not captured")
-        } else {
-            "has no GPU activity".to_owned()
-        };
-        let reasons: String = trace.meta.warnings.iter().map(|warning| format!("; {warning}")).collect();
-        return Err(Failure::Nothing(anyhow!("{path} {what}{reasons}")));
-    }
+    refuse_nothing(trace, path)?;
     check_calls(trace, changes)?;
     let options =
         analysis::Options { window: window.part(trace), what_if: changes.to_vec(), ..analysis::Options::default() };

@@ -1,13 +1,13 @@
 //! `check`: the CI gate.
 
 use anyhow::anyhow;
-use bubblescope::open::open;
 use bubblescope::report::{Limit, gate, text};
 
 use crate::analyze::{chosen, report_on};
 use crate::args::CheckArgs;
 use crate::exit::{Failure, Outcome};
 use crate::output;
+use crate::progress::open;
 
 /// Holds one trace against the limits.
 pub(crate) fn check(args: &CheckArgs) -> Outcome {

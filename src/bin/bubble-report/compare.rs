@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use bubblescope::capture::campaign::{self, CAMPAIGN_FILE, Campaign};
-use bubblescope::open::open;
 use bubblescope::report::{Aligned, Alignment, Compare, ComparedTrace, Origin, Recorded, Repetition, Setting, Skipped};
 use bubblescope::trace::{Ns, Trace};
 
-use crate::analyze::{Window, analysis_of, report_on};
+use crate::analyze::{Window, analysis_of, refuse_nothing, report_on};
 use crate::args::{CompareArgs, WorkloadArgs};
 use crate::exit::{Failure, Outcome};
 use crate::output;
+use crate::progress::open;
 use crate::run::{live, spec, workload};
 
 /// Repetitions of each variant; from six on an interval around the median is one of 95 %.
@@ -165,7 +165,8 @@ fn recorded(paths: &[OsString]) -> Result<Compare, Failure> {
             let trace = open(&path).map_err(anyhow::Error::from)?;
             let aligned =
                 Aligned::find(&shown, &trace, &analysis_of(&trace, Window::Measured)).map_err(anyhow::Error::from)?;
-            let report = report_on(&trace, &shown, Window::Part(aligned.window), 0)?;
+            refuse_nothing(&trace, &shown)?;
+            let report = aligned.report(&shown, &trace);
             Ok((shown, aligned, report))
         })
         .collect::<Result<Vec<_>, Failure>>()?;

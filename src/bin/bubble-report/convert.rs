@@ -5,12 +5,12 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use bubblescope::atomic::write_atomically;
-use bubblescope::open::open;
 use cupti::spool::{Paths, compact as compact_spool};
 
 use crate::args::ConvertArgs;
 use crate::exit::Outcome;
 use crate::output::{self, Kind};
+use crate::progress::open;
 
 /// Writes what the output's name asks for.
 pub(crate) fn convert(args: &ConvertArgs) -> Outcome {

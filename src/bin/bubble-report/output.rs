@@ -8,7 +8,7 @@ use bubblescope::atomic::write_atomically;
 use bubblescope::export;
 use bubblescope::report::ranks::Ranks;
 use bubblescope::report::text::{self, Style};
-use bubblescope::report::{Compare, Report};
+use bubblescope::report::{self, Compare, Report};
 use bubblescope::trace::{Trace, file};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -60,9 +60,7 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
 }
 
 fn json_text(value: &impl Serialize) -> anyhow::Result<Vec<u8>> {
-    let mut text = serde_json::to_vec_pretty(value).context("cannot write JSON")?;
-    text.push(b'\n');
-    Ok(text)
+    report::to_json(value).context("cannot write JSON")
 }
 
 /// Writes a report for people to standard error.

@@ -1,7 +1,11 @@
 //! Progress on a terminal, and nothing elsewhere.
 
+use std::path::Path;
 use std::time::Duration;
 
+use bubblescope::open::{OpenError, open_watched};
+use bubblescope::progress::Watch;
+use bubblescope::trace::Trace;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar over a known number of steps, on standard error; hidden unless that is a terminal.
@@ -23,4 +27,32 @@ pub(crate) fn spinner(message: &'static str) -> ProgressBar {
     spinner.set_message(message);
     spinner.enable_steady_tick(Duration::from_millis(250));
     spinner
+}
+
+/// Shows how far reading is.
+struct Reading(ProgressBar);
+
+impl Watch for Reading {
+    fn progress(&self, done: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(done);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        // An interrupt ends the program.
+        false
+    }
+}
+
+/// Opens a recording and shows how far that is.
+pub(crate) fn open(path: &Path) -> Result<Trace, OpenError> {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent} % of {msg} read") {
+        bar.set_style(style);
+    }
+    bar.set_message(path.display().to_string());
+    let reading = Reading(bar);
+    let opened = open_watched(path, &reading);
+    reading.0.finish_and_clear();
+    opened
 }

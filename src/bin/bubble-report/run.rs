@@ -9,7 +9,6 @@ use anyhow::{Context as _, anyhow, ensure};
 use bubblescope::atomic::write_atomically;
 use bubblescope::capture::campaign::{self, Campaign, Plan};
 use bubblescope::capture::child::RepetitionError;
-use bubblescope::open::open;
 use bubblescope::report::Inflation;
 use bubblescope::trace::Trace;
 use workloads::{RunSpec, WorkloadInfo};
@@ -38,7 +37,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     }
     let spool = campaign.typical_spool(variant).context("no repetition was recorded")?;
     let spool = folder.path().join(spool);
-    let trace = open(&spool).map_err(anyhow::Error::from)?;
+    let trace = progress::open(&spool).map_err(anyhow::Error::from)?;
     let shown = match &args.output {
         Some(path) => {
             keep(&spool, &trace, path)?;

@@ -18,6 +18,7 @@ use std::path::Path;
 use cupti::spool::{Drops, Ending, Header, SpoolError};
 use thiserror::Error;
 
+use crate::progress::{Cancelled, Unwatched, Watch, Watched, check};
 use crate::trace::{BuildError, CaptureMode, Ns, Recorded, Trace, TraceBuilder, WorkloadRun, rfc3339};
 
 use clock::{Clock, Reference};
@@ -51,6 +52,9 @@ pub enum ConvertError {
     /// The records do not fit into a trace.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// It was no longer wanted.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
 /// Makes one trace of the spools at `paths`, one for each process.
@@ -58,7 +62,15 @@ pub enum ConvertError {
 /// # Errors
 /// When a spool cannot be opened or has no whole header, or when there are too many records for one trace.
 pub fn trace_from_spools(paths: &[&Path]) -> Result<Trace, ConvertError> {
-    convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>())
+    trace_from_spools_watched(paths, &Unwatched)
+}
+
+/// The same while somebody waits for it.
+///
+/// # Errors
+/// As [`trace_from_spools`], and when it is cancelled.
+pub fn trace_from_spools_watched(paths: &[&Path], watch: &dyn Watch) -> Result<Trace, ConvertError> {
+    convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), watch)
 }
 
 /// Makes one trace of spools in memory, one for each process.
@@ -66,15 +78,15 @@ pub fn trace_from_spools(paths: &[&Path]) -> Result<Trace, ConvertError> {
 /// # Errors
 /// When a spool has no whole header, or when there are too many records for one trace.
 pub fn trace_from_bytes(spools: &[&[u8]]) -> Result<Trace, ConvertError> {
-    convert(&spools.iter().enumerate().map(|(at, bytes)| Source::Memory(at, bytes)).collect::<Vec<_>>())
+    convert(&spools.iter().enumerate().map(|(at, bytes)| Source::Memory(at, bytes)).collect::<Vec<_>>(), &Unwatched)
 }
 
 /// Makes a trace of one spool in memory that came from `path`, which errors name.
 ///
 /// # Errors
 /// As [`trace_from_bytes`].
-pub(crate) fn trace_from_read(path: &Path, spool: &[u8]) -> Result<Trace, ConvertError> {
-    convert(&[Source::Read(path, spool)])
+pub(crate) fn trace_from_read(path: &Path, spool: &[u8], watch: &dyn Watch) -> Result<Trace, ConvertError> {
+    convert(&[Source::Read(path, spool)], watch)
 }
 
 /// Where a spool is.
@@ -87,11 +99,21 @@ enum Source<'s> {
 }
 
 impl<'s> Source<'s> {
-    fn open(self) -> io::Result<Box<dyn Read + 's>> {
+    fn open(self, reading: &mut Reading<'s>) -> io::Result<Box<dyn Read + 's>> {
         Ok(match self {
-            Self::File(path) => Box::new(BufReader::with_capacity(1 << 16, File::open(path)?)),
-            Self::Read(_, bytes) | Self::Memory(_, bytes) => Box::new(bytes),
+            Self::File(path) => {
+                Box::new(BufReader::with_capacity(1 << 16, reading.watched(File::open(path)?, self.bytes())))
+            }
+            Self::Read(_, bytes) | Self::Memory(_, bytes) => Box::new(reading.watched(bytes, self.bytes())),
         })
+    }
+
+    /// Its length; 0 when it cannot be told, which opening will then tell.
+    fn bytes(self) -> u64 {
+        match self {
+            Self::File(path) => path.metadata().map_or(0, |found| found.len()),
+            Self::Read(_, bytes) | Self::Memory(_, bytes) => bytes.len() as u64,
+        }
     }
 
     fn name(self) -> String {
@@ -105,16 +127,34 @@ impl<'s> Source<'s> {
         ConvertError::Spool { spool: self.name(), source }
     }
 
-    fn reader(self) -> Result<cupti::spool::Reader<Box<dyn Read + 's>>, ConvertError> {
-        let file = self.open().map_err(|source| self.failed(SpoolError::Io { offset: 0, source }))?;
+    fn reader(self, reading: &mut Reading<'s>) -> Result<cupti::spool::Reader<Box<dyn Read + 's>>, ConvertError> {
+        let file = self.open(reading).map_err(|source| self.failed(SpoolError::Io { offset: 0, source }))?;
         cupti::spool::Reader::new(file).map_err(|error| self.failed(error))
     }
 }
 
-fn convert(sources: &[Source<'_>]) -> Result<Trace, ConvertError> {
+/// How much of all spools has been read; each is read twice.
+struct Reading<'w> {
+    watch: &'w dyn Watch,
+    before: u64,
+    total: u64,
+}
+
+impl<'w> Reading<'w> {
+    /// The next `bytes` bytes, which come from `source`.
+    fn watched<R: Read>(&mut self, source: R, bytes: u64) -> Watched<'w, R> {
+        let before = self.before;
+        self.before = before.saturating_add(bytes);
+        Watched::new(source, before, self.total, self.watch)
+    }
+}
+
+fn convert<'s>(sources: &[Source<'s>], watch: &'s dyn Watch) -> Result<Trace, ConvertError> {
+    let bytes = sources.iter().fold(0_u64, |sum, source| sum.saturating_add(source.bytes()));
+    let mut reading = Reading { watch, before: 0, total: bytes.saturating_mul(2) };
     let mut surveys = Vec::with_capacity(sources.len());
     for &source in sources {
-        surveys.push(Survey::of(source.reader()?).map_err(|error| source.failed(error))?);
+        surveys.push(Survey::of(source.reader(&mut reading)?).map_err(|error| source.failed(error))?);
     }
     if let ([source], [survey]) = (sources, &mut surveys[..])
         && survey.buffers == 0
@@ -145,7 +185,8 @@ fn convert(sources: &[Source<'_>]) -> Result<Trace, ConvertError> {
         let pid = free_pid(survey.header.pid, &mut pids);
         let local = devices.of_process(survey);
         let mut process = ProcessConverter::new(&mut builder, local, survey, clock, pid);
-        for chunk in source.reader()? {
+        for chunk in source.reader(&mut reading)? {
+            check(watch)?;
             // The survey has seen the same error and reported it.
             let Ok(chunk) = chunk else { break };
             process.chunk(chunk);
@@ -157,7 +198,7 @@ fn convert(sources: &[Source<'_>]) -> Result<Trace, ConvertError> {
             }
         }
     }
-    Ok(builder.finish()?)
+    Ok(builder.finish_watched(watch)?)
 }
 
 /// Of a spool without records, an empty trace would hide that it was cut or damaged before the first.

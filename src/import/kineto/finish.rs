@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::collect::{Collector, LaneKey, RawOp};
 use super::header::Header;
 use crate::import::{ImportError, Notes};
+use crate::progress::Watch;
 use crate::trace::{
     CaptureMode, ContextIdx, CorrelationId, Detail, DeviceIdx, EventInput, OpInput, ProcessIdx, StreamIdx, SyncInput,
     Trace, rfc3339,
@@ -29,6 +30,7 @@ impl Collector {
         mut notes: Notes,
         lost: u64,
         damaged_at: Option<u64>,
+        watch: &dyn Watch,
     ) -> Result<Trace, ImportError> {
         let kept = self.ops.len() + self.syncs.len() + self.overheads.len();
         if kept as u64 + self.calls + self.ranges == 0 && self.lasting > 0 {
@@ -78,7 +80,7 @@ impl Collector {
         let mut devices: Vec<(u32, DeviceIdx)> = placer.devices.into_iter().collect();
         devices.sort_unstable();
         header.describe(&mut self.builder, &devices);
-        self.into_trace(header, notes, lost, damaged_at)
+        self.into_trace(header, notes, lost, damaged_at, watch)
     }
 
     fn into_trace(
@@ -87,6 +89,7 @@ impl Collector {
         notes: Notes,
         lost: u64,
         damaged_at: Option<u64>,
+        watch: &dyn Watch,
     ) -> Result<Trace, ImportError> {
         let Self { mut builder, calls, ranges, .. } = self;
         let meta = &mut builder.meta;
@@ -98,7 +101,7 @@ impl Collector {
         meta.recorded.calls = calls > 0;
         meta.recorded.ranges = ranges > 0;
         builder.drop_duplicates = true;
-        let mut trace = builder.finish()?;
+        let mut trace = builder.finish_watched(watch)?;
         let recorded = &mut trace.meta.recorded;
         recorded.ops = !trace.ops.is_empty();
         recorded.syncs = !trace.syncs.is_empty();

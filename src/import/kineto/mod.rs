@@ -32,6 +32,7 @@ mod window;
 use std::io::{self, Read};
 
 use super::{ImportError, Notes};
+use crate::progress::{Cancelled, Unwatched, Watch, Watched, was_cancelled};
 use crate::trace::Trace;
 use collect::Collector;
 use event::{Found, event, next_event};
@@ -63,12 +64,24 @@ fn without_mark(text: &[u8]) -> &[u8] {
 /// # Errors
 /// When it is no trace, or nothing of it can be read.
 pub fn read(source: impl Read) -> Result<Trace, ImportError> {
-    let mut source = source;
+    read_watched(source, 0, &Unwatched)
+}
+
+/// The same of a text of `bytes` bytes, as it stands in its file, while somebody waits for it.
+///
+/// # Errors
+/// As [`read`], and when it is cancelled.
+pub fn read_watched(source: impl Read, bytes: u64, watch: &dyn Watch) -> Result<Trace, ImportError> {
+    let mut source = Watched::new(source, 0, bytes, watch);
     let mut head = Vec::new();
     source.by_ref().take(2).read_to_end(&mut head).map_err(|source| ImportError::Read { at: 0, source })?;
     let gzip = is_gzip(&head);
     let whole = io::Cursor::new(head).chain(source);
-    if gzip { Reader::new(Window::new(Gunzip::new(whole))).read() } else { Reader::new(Window::new(whole)).read() }
+    if gzip {
+        Reader::new(Window::new(Gunzip::new(whole)), watch).read()
+    } else {
+        Reader::new(Window::new(whole), watch).read()
+    }
 }
 
 /// Where in the text the window stands.
@@ -96,8 +109,9 @@ enum Step {
     Done,
 }
 
-struct Reader<R> {
+struct Reader<'w, R> {
     window: Window<R>,
+    watch: &'w dyn Watch,
     at: usize,
     place: Place,
     /// Whether the outermost value is a list of events.
@@ -111,10 +125,11 @@ struct Reader<R> {
     damaged_at: Option<u64>,
 }
 
-impl<R: Read> Reader<R> {
-    fn new(window: Window<R>) -> Self {
+impl<'w, R: Read> Reader<'w, R> {
+    fn new(window: Window<R>, watch: &'w dyn Watch) -> Self {
         Self {
             window,
+            watch,
             at: 0,
             place: Place::Start,
             bare: false,
@@ -355,6 +370,9 @@ impl<R: Read> Reader<R> {
     }
 
     fn finish(self) -> Result<Trace, ImportError> {
+        if self.window.failure().is_some_and(was_cancelled) {
+            return Err(Cancelled.into());
+        }
         if !self.found_events {
             return Err(match (self.window.failure(), self.damaged_at, self.notes.sentences().next()) {
                 (Some(failure), ..) => ImportError::Damaged(failure.to_string()),
@@ -363,7 +381,7 @@ impl<R: Read> Reader<R> {
                 (None, None, None) => ImportError::NotARecording(self.header.what_it_is()),
             });
         }
-        self.collector.finish(&self.header, self.notes, self.lost, self.damaged_at)
+        self.collector.finish(&self.header, self.notes, self.lost, self.damaged_at, self.watch)
     }
 }
 
@@ -413,8 +431,8 @@ mod tests {
 
         #[test]
         fn the_window_does_not_show_in_what_is_read(text in text(), chunk in 1..200usize) {
-            let whole = Reader::new(Window::new(&*text)).read();
-            let parts = Reader::new(Window::of(&*text, chunk)).read();
+            let whole = Reader::new(Window::new(&*text), &Unwatched).read();
+            let parts = Reader::new(Window::of(&*text, chunk), &Unwatched).read();
             match (whole, parts) {
                 (Ok(whole), Ok(parts)) => prop_assert_eq!(whole, parts),
                 (Err(whole), Err(parts)) => prop_assert_eq!(whole.to_string(), parts.to_string()),

@@ -7,6 +7,7 @@ use super::enums::{Enumerations, memory_label};
 use super::lanes::{Lanes, NOT_APPLICABLE};
 use super::strings::Strings;
 use crate::import::{ImportError, Notes};
+use crate::progress::Watch;
 use crate::trace::{
     ApiKind, CallInput, CaptureMode, ContextIdx, CorrelationId, Detail, Device, EventInput, GraphId, MemoryKind,
     NameId, OpInput, OpKind, OverheadKind, ProcessIdx, RangeKind, Recorded, StreamIdx, StreamKind, SyncInput, SyncKind,
@@ -27,6 +28,13 @@ const PROFILER: &[&str] = &["PROFILER_OVERHEAD"];
 const RANGES: &[&str] = &["NVTX_EVENTS"];
 const META: &[&str] = &["META_DATA_EXPORT", "EXPORT_META_DATA"];
 
+/// Every table that may be read as a whole.
+pub(super) fn tables() -> impl Iterator<Item = &'static str> {
+    let families =
+        [CALLS, KERNELS, COPIES, MEMSETS, GRAPHS, HOST_FUNCTIONS, SYNCS, EVENTS, OVERHEADS, PROFILER, RANGES];
+    families.into_iter().flatten().copied()
+}
+
 /// The event class of calls that were recorded once more with the stack they came from (`ENUM_NSYS_EVENT_CLASS`).
 const BACKTRACE: i64 = 67;
 /// The severity of errors in `DIAGNOSTIC_EVENT` (`ENUM_DIAGNOSTIC_SEVERITY_LEVEL`).
@@ -37,7 +45,7 @@ const OP: [&str; 9] =
     ["start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphNodeId", "graphId"];
 
 /// Makes a trace of the export.
-pub(super) fn convert(database: &Database) -> Result<Trace, ImportError> {
+pub(super) fn convert(database: &Database<'_>, watch: &dyn Watch) -> Result<Trace, ImportError> {
     let any = |family: &[&str]| family.iter().any(|name| database.table(name).is_some());
     if !any(META) && !(any(&["StringIds"]) && (any(CALLS) || any(KERNELS) || any(COPIES))) {
         let what = "it is a SQLite database, but no export of Nsight Systems";
@@ -78,12 +86,12 @@ pub(super) fn convert(database: &Database) -> Result<Trace, ImportError> {
     export.describe()?;
     export.builder.meta.losses.unreadable_records += export.unreadable;
     export.notes.into_warnings(&mut export.builder.meta);
-    Ok(export.builder.finish()?)
+    Ok(export.builder.finish_watched(watch)?)
 }
 
 /// An export on its way to a trace.
 struct Export<'d> {
-    database: &'d Database,
+    database: &'d Database<'d>,
     builder: TraceBuilder,
     strings: Strings<'d>,
     enums: Enumerations,

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use rustc_hash::FxHashMap;
 
 use crate::import::ImportError;
+use crate::progress::{Watch, check};
 
 /// The fewest bytes that a row takes: a pointer, its two lengths, and the header of its record.
 const LEAST_ROW: u64 = 4;
@@ -26,7 +27,7 @@ const ROWS_PER_LOOK: u64 = 64;
 const AGAIN: &str = "export it again: nsys export --type sqlite NAME.nsys-rep";
 
 /// An open database.
-pub(super) struct Database {
+pub(super) struct Database<'w> {
     connection: Connection,
     /// Ordinary tables by their name in lower case.
     tables: FxHashMap<String, Table>,
@@ -36,6 +37,11 @@ pub(super) struct Database {
     text_left: Cell<u64>,
     /// When reading must have ended.
     deadline: Instant,
+    watch: &'w dyn Watch,
+    /// Rows that were read.
+    rows_read: Cell<u64>,
+    /// Rows that are to be read, as far as that is known.
+    rows: u64,
 }
 
 /// One ordinary table.
@@ -90,9 +96,9 @@ impl Row<'_> {
     }
 }
 
-impl Database {
+impl<'w> Database<'w> {
     /// Opens the database in `path`, a regular file of `bytes` bytes.
-    pub(super) fn open(path: &Path, bytes: u64) -> Result<Self, ImportError> {
+    pub(super) fn open(path: &Path, bytes: u64, watch: &'w dyn Watch) -> Result<Self, ImportError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(address(path), flags).map_err(damaged("its header"))?;
         connection
@@ -105,6 +111,9 @@ impl Database {
             rows_left: Cell::new(bytes / LEAST_ROW),
             text_left: Cell::new(bytes),
             deadline: Instant::now() + TIME.0 + TIME.1 * mebibytes,
+            watch,
+            rows_read: Cell::new(0),
+            rows: 0,
         };
         database.tables = database.list()?;
         Ok(database)
@@ -135,6 +144,19 @@ impl Database {
         self.tables.get(&name.to_lowercase())
     }
 
+    /// Says which tables will be read, so that it can be told how far reading is.
+    pub(super) fn expect<'t>(&mut self, tables: impl IntoIterator<Item = &'t str>) {
+        let rows = |name: &str| {
+            let table = self.table(name)?;
+            // Rows are numbered from 1 on, and few are ever missing.
+            let last = format!("SELECT max(rowid) FROM {}", quoted(&table.name, '"'));
+            let last: Option<i64> = self.connection.query_row(&last, [], |row| row.get(0)).ok()?;
+            u64::try_from(last?).ok()
+        };
+        let rows = tables.into_iter().filter_map(rows).fold(0, u64::saturating_add);
+        self.rows = rows.min(self.rows_left.get());
+    }
+
     /// Reads the named columns of every row of `table`.
     pub(super) fn scan(&self, table: &Table, columns: &[&str], row: impl FnMut(&Row<'_>)) -> Result<(), ImportError> {
         self.each(&select(table, columns, ""), &format!("table {}", table.name), row)
@@ -152,8 +174,13 @@ impl Database {
             if left == 0 || self.text_left.get() == 0 {
                 return Err(Self::impossible(place, "its rows are more than its bytes can hold"));
             }
-            if left.is_multiple_of(ROWS_PER_LOOK) && Instant::now() > self.deadline {
-                return Err(Self::impossible(place, "its pages lead in circles"));
+            self.rows_read.set(self.rows_read.get() + 1);
+            if left.is_multiple_of(ROWS_PER_LOOK) {
+                check(self.watch)?;
+                self.watch.progress(self.rows_read.get().min(self.rows), self.rows);
+                if Instant::now() > self.deadline {
+                    return Err(Self::impossible(place, "its pages lead in circles"));
+                }
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ pub(super) struct Enumeration {
 }
 
 impl Enumeration {
-    fn read(database: &Database, table: &str, usual: &'static [&'static str]) -> Result<Self, ImportError> {
+    fn read(database: &Database<'_>, table: &str, usual: &'static [&'static str]) -> Result<Self, ImportError> {
         let mut told = FxHashMap::default();
         if let Some(table) = database.table(table) {
             database.scan(table, &["id", "name"], |row| {
@@ -42,7 +42,7 @@ pub(super) struct Enumerations {
 }
 
 impl Enumerations {
-    pub(super) fn read(database: &Database) -> Result<Self, ImportError> {
+    pub(super) fn read(database: &Database<'_>) -> Result<Self, ImportError> {
         Ok(Self {
             copies: Enumeration::read(
                 database,

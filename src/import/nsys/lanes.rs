@@ -29,7 +29,7 @@ pub(super) struct Lanes {
 
 impl Lanes {
     /// Reads which GPU each process means by a number: `CUDA_VISIBLE_DEVICES` can differ.
-    pub(super) fn new(database: &Database) -> Result<Self, ImportError> {
+    pub(super) fn new(database: &Database<'_>) -> Result<Self, ImportError> {
         let mut lanes = Self::default();
         if let Some(table) = database.table("TARGET_INFO_CUDA_DEVICE") {
             database.scan(table, &["pid", "cudaId", "gpuId"], |row| {

@@ -14,6 +14,7 @@ mod strings;
 use std::path::Path;
 
 use crate::import::ImportError;
+use crate::progress::{Unwatched, Watch};
 use crate::trace::Trace;
 use database::Database;
 
@@ -25,11 +26,20 @@ pub const MAGIC: &[u8] = b"SQLite format 3\0";
 /// # Errors
 /// When it is no export of Nsight Systems, is damaged, or cannot be read.
 pub fn import(path: &Path) -> Result<Trace, ImportError> {
+    import_watched(path, &Unwatched)
+}
+
+/// The same while somebody waits for it.
+///
+/// # Errors
+/// As [`import`], and when it is cancelled.
+pub fn import_watched(path: &Path, watch: &dyn Watch) -> Result<Trace, ImportError> {
     let found = path.metadata().map_err(|source| ImportError::Read { at: 0, source })?;
     if !found.is_file() {
         let what = "it is a SQLite database and no regular file, which SQLite needs: save it as one first";
         return Err(ImportError::NotARecording(what.to_owned()));
     }
-    let database = Database::open(path, found.len())?;
-    convert::convert(&database)
+    let mut database = Database::open(path, found.len(), watch)?;
+    database.expect(convert::tables());
+    convert::convert(&database, watch)
 }

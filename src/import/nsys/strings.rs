@@ -15,7 +15,7 @@ pub(super) struct Strings<'d> {
 }
 
 impl<'d> Strings<'d> {
-    pub(super) fn new(database: &'d Database) -> Result<Self, ImportError> {
+    pub(super) fn new(database: &'d Database<'_>) -> Result<Self, ImportError> {
         let mut strings = Self { rowids: FxHashMap::default(), lookup: None, names: FxHashMap::default() };
         if let Some(table) = database.table("StringIds") {
             strings.lookup = database.lookup(table, "value");

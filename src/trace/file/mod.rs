@@ -50,7 +50,9 @@ use std::io;
 use parquet::errors::ParquetError;
 use thiserror::Error;
 
-pub use read::{read, read_path};
+use crate::progress::Cancelled;
+
+pub use read::{read, read_path, read_path_watched, read_watched};
 pub use write::{write, write_path};
 
 /// What the name of a trace file ends in.
@@ -91,6 +93,9 @@ pub enum TraceFileError {
     /// The trace in memory breaks a guarantee of [`Trace`](super::Trace), so that a file could not give it back.
     #[error("the trace cannot be written: {0}")]
     Inconsistent(String),
+    /// It was no longer wanted.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
 /// The file system's errors come wrapped, in layers that each tell the same cause again.

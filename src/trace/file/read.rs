@@ -2,16 +2,18 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::fs::File;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
 use bytes::Bytes;
 use parquet::basic::Type as Physical;
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
@@ -27,6 +29,7 @@ use super::super::names::Names;
 use super::super::time::{Interval, Ns};
 use super::schema::{Checksum, Column, SCHEMA_PREFIX, Spelled, Table, TableRows, VERSION, key, most_rows};
 use super::{TraceFileError, pages};
+use crate::progress::{Unwatched, Watch, check, read_file};
 
 /// Rows decoded at a time: small enough to stay in the second-level cache.
 const BATCH: usize = 1 << 14;
@@ -40,7 +43,18 @@ const NO_NAME: NameId = NameId(u32::MAX);
 /// # Errors
 /// When the file cannot be read or is no trace file; see [`read`].
 pub fn read_path(path: &Path) -> Result<Trace, TraceFileError> {
-    read(std::fs::read(path)?)
+    read_path_watched(path, &Unwatched)
+}
+
+/// The same while somebody waits for it.
+///
+/// # Errors
+/// As [`read_path`], and when it is cancelled.
+pub fn read_path_watched(path: &Path, watch: &dyn Watch) -> Result<Trace, TraceFileError> {
+    let file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    // Then the columns are decoded, which counts as much.
+    read_watched(read_file(file, bytes, bytes.saturating_mul(2), watch)?, watch)
 }
 
 /// Reads a trace file that is in memory.
@@ -50,8 +64,16 @@ pub fn read_path(path: &Path) -> Result<Trace, TraceFileError> {
 /// # Errors
 /// When the bytes are no trace file, one of a newer version, or a damaged one.
 pub fn read(file: impl Into<Bytes>) -> Result<Trace, TraceFileError> {
+    read_watched(file, &Unwatched)
+}
+
+/// The same while somebody waits for it.
+///
+/// # Errors
+/// As [`read`], and when it is cancelled.
+pub fn read_watched(file: impl Into<Bytes>, watch: &dyn Watch) -> Result<Trace, TraceFileError> {
     let file = file.into();
-    guarded(|| read_checked(file, true))
+    guarded(|| read_checked(file, true, watch))
 }
 
 thread_local! {
@@ -95,7 +117,7 @@ fn ensure(holds: bool, what: &str) -> Result<(), TraceFileError> {
 }
 
 /// Reads a trace file, and compares its checksum if asked to.
-pub(super) fn read_checked(file: Bytes, compare_checksum: bool) -> Result<Trace, TraceFileError> {
+pub(super) fn read_checked(file: Bytes, compare_checksum: bool, watch: &dyn Watch) -> Result<Trace, TraceFileError> {
     let reader = SerializedFileReader::new(file.clone())?;
     let metadata = Metadata::of(reader.metadata())?;
     if compare_checksum {
@@ -105,8 +127,9 @@ pub(super) fn read_checked(file: Bytes, compare_checksum: bool) -> Result<Trace,
     }
     let mut trace = read_tables(&metadata)?;
     let rows: TableRows = metadata.json(key::TABLES)?;
-    let source = Source::of(&reader, rows, &file, &trace.names)?;
+    let source = Source::of(&reader, rows, &file, &trace.names, watch)?;
     read_rows(&source, &mut trace)?;
+    check(watch)?;
     link::link(&mut trace);
     Ok(trace)
 }
@@ -256,6 +279,13 @@ struct Source<'f> {
     groups: [Range<usize>; 7],
     /// The leaf of each column, in the order of [`Column::ALL`].
     leaves: [usize; 19],
+    watch: &'f dyn Watch,
+    /// The length of the file.
+    bytes: u64,
+    /// The length of all columns.
+    columns: u64,
+    /// How much of that is decoded, or being decoded.
+    decoded: AtomicU64,
 }
 
 impl<'f> Source<'f> {
@@ -265,6 +295,7 @@ impl<'f> Source<'f> {
         rows: TableRows,
         file: &Bytes,
         names: &Names,
+        watch: &'f dyn Watch,
     ) -> Result<Self, TraceFileError> {
         let bytes = file.len();
         let schema = reader.metadata().file_metadata().schema_descr();
@@ -316,7 +347,10 @@ impl<'f> Source<'f> {
         ensure(next == reader.num_row_groups(), "it has rows of no table")?;
         ensure(total <= most_rows(bytes as u64), "it has more rows than a file of its size can hold")?;
         check_pages(reader, file, names)?;
-        Ok(Self { reader, rows, groups, leaves })
+        let chunks = reader.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
+        let columns = chunks.fold(0, |sum: u64, chunk| sum.saturating_add(chunk.compressed_size().unsigned_abs()));
+        let bytes = bytes as u64;
+        Ok(Self { reader, rows, groups, leaves, watch, bytes, columns, decoded: AtomicU64::new(0) })
     }
 
     /// Calls `work` for each row group of a table with its number of rows.
@@ -326,6 +360,7 @@ impl<'f> Source<'f> {
         mut work: impl FnMut(usize, usize) -> Result<(), TraceFileError>,
     ) -> Result<(), TraceFileError> {
         for group in self.groups[table as usize].clone() {
+            check(self.watch)?;
             let rows = self.reader.metadata().row_group(group).num_rows();
             work(group, usize::try_from(rows).unwrap_or(0))?;
         }
@@ -334,7 +369,14 @@ impl<'f> Source<'f> {
 
     /// Opens one column of one row group.
     fn cursor<T: DataType>(&self, group: usize, column: Column) -> Result<Cursor<T>, TraceFileError> {
-        let reader = self.reader.get_row_group(group)?.get_column_reader(self.leaves[column as usize])?;
+        let leaf = self.leaves[column as usize];
+        let chunk = self.reader.metadata().row_group(group).column(leaf).compressed_size().unsigned_abs();
+        let decoded = self.decoded.fetch_add(chunk, Ordering::Relaxed).saturating_add(chunk).min(self.columns);
+        // As a part of the file's length, which is what reading the file counted.
+        let share = u128::from(self.bytes) * u128::from(decoded) / u128::from(self.columns.max(1));
+        let done = self.bytes.saturating_add(u64::try_from(share).unwrap_or(self.bytes));
+        self.watch.progress(done, self.bytes.saturating_mul(2));
+        let reader = self.reader.get_row_group(group)?.get_column_reader(leaf)?;
         Ok(Cursor { reader: get_typed_column_reader(reader), values: Vec::new(), levels: Vec::new() })
     }
 

@@ -10,6 +10,7 @@ use super::super::time::{Interval, Ns};
 use super::read::{guarded, is_guarded, read_checked};
 use super::schema::{GROUP_ROWS, Spelled, most_rows, padding};
 use super::{TraceFileError, read, read_path, write, write_path};
+use crate::progress::Unwatched;
 
 fn written(trace: &Trace) -> Vec<u8> {
     let mut file = Vec::new();
@@ -182,7 +183,7 @@ fn sample() -> Trace {
 
 /// Reads what may be damaged, as [`read`] does, but past the checksum, which would hide the checks behind it.
 fn read_past_checksum(file: Vec<u8>) -> Result<Trace, TraceFileError> {
-    guarded(|| read_checked(Bytes::from(file), false))
+    guarded(|| read_checked(Bytes::from(file), false, &Unwatched))
 }
 
 /// What [`Trace`] promises, as far as a consumer's safety hangs on it.
