@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::document::Document;
 use crate::rows::{Row, RowKind, Scene, Section};
 
 /// The name of a section or a row as a number, the same in every trace and every run of the program.
@@ -31,6 +32,30 @@ pub enum FoldKey {
     Section(Key),
     /// A row: its lanes become thin.
     Row(Key),
+}
+
+/// A line of the timeline by name: it stays the same line when others come, go or move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LineKey {
+    /// Position of the document.
+    pub doc: usize,
+    /// The name.
+    pub key: FoldKey,
+}
+
+/// What can be done to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowAct {
+    /// Puts a row above the one before it.
+    MoveUp,
+    /// Puts a row below the one after it.
+    MoveDown,
+    /// Keeps a row in sight, or no longer.
+    Pin,
+    /// Collapses it, or expands it again.
+    Fold,
+    /// Hides a row.
+    Hide,
 }
 
 /// What stands on a line of the timeline.
@@ -79,6 +104,20 @@ pub struct Lines {
     pub lines: Vec<Line>,
     /// Height of all.
     pub height: f32,
+}
+
+impl Place {
+    /// The name of the line; `None` for a place that is none of these documents.
+    pub fn line_key(self, docs: &[Document]) -> Option<LineKey> {
+        let section = |doc: usize, section: usize| docs.get(doc)?.scene.sections.get(section);
+        Some(match self {
+            Self::Trace { doc } => LineKey { doc, key: FoldKey::Trace(doc) },
+            Self::Section { doc, section: at } => LineKey { doc, key: FoldKey::Section(section(doc, at)?.key) },
+            Self::Row { doc, section: at, row, .. } => {
+                LineKey { doc, key: FoldKey::Row(section(doc, at)?.rows.get(row)?.key) }
+            }
+        })
+    }
 }
 
 impl Lines {
@@ -202,15 +241,49 @@ impl Arrangement {
         }
     }
 
-    /// The row above or below another one of the same section, or of the pinned ones.
+    /// The row that is shown above or below another one of the same section, or of the pinned ones.
     pub fn neighbour(&self, section: &Section, row: Key, below: bool) -> Option<Key> {
+        let shown = |key: &Key| *key == row || !self.hidden.contains(key);
         let order: Vec<Key> = if self.is_pinned(row) {
-            self.pinned.clone()
+            self.pinned.iter().copied().filter(shown).collect()
         } else {
-            self.ordered(section).map(|at| section.rows[at].key).collect()
+            let rows = self.ordered(section).map(|at| section.rows[at].key);
+            rows.filter(|key| shown(key) && !self.is_pinned(*key)).collect()
         };
         let at = order.iter().position(|&other| other == row)?;
         order.get(if below { at + 1 } else { at.checked_sub(1)? }).copied()
+    }
+
+    /// Does something to a row of a section.
+    pub fn act(&mut self, section: &Section, row: Key, act: RowAct) {
+        match act {
+            RowAct::MoveUp | RowAct::MoveDown => {
+                if let Some(target) = self.neighbour(section, row, act == RowAct::MoveDown) {
+                    self.move_to(section, row, target);
+                }
+            }
+            RowAct::Pin => self.toggle_pin(row),
+            RowAct::Hide => {
+                self.hidden.insert(row);
+            }
+            RowAct::Fold => self.toggle(Self::fold_of(section, row)),
+        }
+    }
+
+    /// What folds when a row is to: itself if it has several lanes, else its section.
+    pub fn fold_of(section: &Section, row: Key) -> FoldKey {
+        let several = section.rows.iter().any(|found| found.key == row && found.lanes.len() > 1);
+        if several { FoldKey::Row(row) } else { FoldKey::Section(section.key) }
+    }
+
+    /// Whether any row is hidden.
+    pub fn hides_any(&self) -> bool {
+        !self.hidden.is_empty()
+    }
+
+    /// Shows every row again.
+    pub fn show_all(&mut self) {
+        self.hidden.clear();
     }
 
     /// Sets the height of a row's lanes; `None` for the usual one.

@@ -1,12 +1,37 @@
 //! Figures that take a while, made by a thread of their own while the window stays alive.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 use eframe::egui::Context;
+
+/// Whether an answer is still wanted. Work that takes long looks now and then, and gives up with any answer.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted(Arc<AtomicBool>);
+
+impl Wanted {
+    /// Whether to give up.
+    pub fn is_over(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn end(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug)]
+struct Running<K, R> {
+    question: K,
+    wanted: Wanted,
+    answers: Receiver<R>,
+}
 
 /// The latest answer to a question, and the question that is being worked on.
 #[derive(Debug)]
 pub struct Background<K, R> {
-    running: Option<(K, Receiver<R>)>,
+    running: Option<Running<K, R>>,
     done: Option<(K, R)>,
 }
 
@@ -16,45 +41,97 @@ impl<K, R> Default for Background<K, R> {
     }
 }
 
+impl<K, R> Drop for Background<K, R> {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            running.wanted.end();
+        }
+    }
+}
+
 impl<K: PartialEq, R: Send + 'static> Background<K, R> {
     /// The answer to `question` if it is ready. If not, `make` starts to work on it as soon as nothing else runs, and
-    /// wakes the window when it is done.
+    /// wakes the window when it is done. Work on another question is told to give up.
     pub fn get<M>(&mut self, ctx: &Context, question: K, make: impl FnOnce() -> M) -> Option<&R>
     where
-        M: FnOnce() -> R + Send + 'static,
+        M: FnOnce(&Wanted) -> R + Send + 'static,
     {
-        let mut busy = false;
-        if let Some((of, answers)) = self.running.take() {
-            match answers.try_recv() {
-                Ok(answer) => self.done = Some((of, answer)),
+        if let Some(running) = self.running.take() {
+            match running.answers.try_recv() {
+                Ok(answer) if !running.wanted.is_over() => self.done = Some((running.question, answer)),
+                Ok(_) | Err(TryRecvError::Disconnected) => {}
                 Err(TryRecvError::Empty) => {
-                    busy = true;
-                    self.running = Some((of, answers));
+                    if running.question != question {
+                        running.wanted.end();
+                    }
+                    self.running = Some(running);
                 }
-                Err(TryRecvError::Disconnected) => {}
             }
         }
-        if self.done.as_ref().is_some_and(|(of, _)| *of == question) {
+        if self.has(&question) {
             return self.done.as_ref().map(|(_, answer)| answer);
         }
-        if !busy {
-            let work = make();
+        if self.running.is_none() {
+            let (work, wanted) = (make(), Wanted::default());
             let (send, answers) = bounded(1);
-            let ctx = ctx.clone();
+            let (ctx, until) = (ctx.clone(), wanted.clone());
             let thread = move || {
                 // Nobody listens any more when the window was closed.
-                drop(send.send(work()));
+                drop(send.send(work(&until)));
                 ctx.request_repaint();
             };
             if std::thread::Builder::new().name("figures".to_owned()).spawn(thread).is_ok() {
-                self.running = Some((question, answers));
+                self.running = Some(Running { question, wanted, answers });
             }
         }
         None
     }
 
+    /// The answer to `question`, made at once if it is not there: for work that takes no longer than a moment.
+    pub fn get_now(&mut self, question: K, make: impl FnOnce() -> R) -> &R {
+        if !self.has(&question) {
+            self.done = None;
+        }
+        &self.done.get_or_insert_with(|| (question, make())).1
+    }
+
+    fn has(&self, question: &K) -> bool {
+        self.done.as_ref().is_some_and(|(of, _)| of == question)
+    }
+
     /// The last answer and its question.
     pub fn last(&self) -> Option<&(K, R)> {
         self.done.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn work_that_is_no_longer_wanted_gives_up_and_is_not_taken_for_an_answer() {
+        let ctx = Context::default();
+        let mut background: Background<u32, u32> = Background::default();
+        let endless = || {
+            |wanted: &Wanted| {
+                while !wanted.is_over() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                1
+            }
+        };
+        assert_eq!(background.get(&ctx, 1, endless), None);
+        assert_eq!(background.get(&ctx, 1, endless), None, "it is still at work");
+        let start = Instant::now();
+        while background.get(&ctx, 2, || |_: &Wanted| 20).is_none() {
+            assert!(start.elapsed() < Duration::from_secs(20), "the second question is never answered");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(background.last(), Some(&(2, 20)));
+        assert_eq!(background.get_now(3, || 30), &30);
+        assert_eq!(background.get_now(3, || 31), &30, "it is known");
     }
 }

@@ -62,6 +62,8 @@ commands! {
         SaveSvg, "Save drawing (SVG)…", [with(Modifiers::COMMAND, Key::G)];
         ReportText, "Export report (text)…", [with(Modifiers::COMMAND, Key::E)];
         ReportJson, "Export report (JSON)…", [with(Modifiers::COMMAND, Key::J)];
+        CompareJson, "Export comparison (JSON)…", [with(Modifiers::COMMAND, Key::M)];
+        CompareCsv, "Export comparison (CSV)…", [with(Modifiers::COMMAND, Key::K)];
         Close, "Close", [with(Modifiers::COMMAND, Key::W)];
     }
     "Moving" {
@@ -82,6 +84,16 @@ commands! {
         PreviousInLane, "Previous in the lane", [key(Key::ArrowLeft), key(Key::Comma)];
         FollowLaunch, "From op to launch and back", [key(Key::L)];
         Deselect, "Deselect", [key(Key::Escape)];
+    }
+    "Rows" {
+        RowAbove, "Row above", [key(Key::ArrowUp)];
+        RowBelow, "Row below", [key(Key::ArrowDown)];
+        MoveRowUp, "Move up", [with(Modifiers::ALT, Key::ArrowUp)];
+        MoveRowDown, "Move down", [with(Modifiers::ALT, Key::ArrowDown)];
+        PinRow, "Pin or unpin", [key(Key::K)];
+        FoldRow, "Collapse or expand", [key(Key::C)];
+        HideRow, "Hide", [key(Key::H)];
+        ShowRows, "Show all rows", [key(Key::U)];
     }
     "Window" {
         Findings, "Findings", [key(Key::X)];

@@ -26,6 +26,10 @@ pub enum Export {
     ReportText,
     /// The report for programs.
     ReportJson,
+    /// The comparison for programs.
+    CompareJson,
+    /// The comparison as a table.
+    CompareCsv,
 }
 
 impl Export {
@@ -36,6 +40,8 @@ impl Export {
             Self::Svg => "Save the timeline as a drawing",
             Self::ReportText => "Export the report as text",
             Self::ReportJson => "Export the report as JSON",
+            Self::CompareJson => "Export the comparison as JSON",
+            Self::CompareCsv => "Export the comparison as CSV",
         }
     }
 
@@ -46,6 +52,8 @@ impl Export {
             Self::Svg => "svg",
             Self::ReportText => "report.txt",
             Self::ReportJson => "report.json",
+            Self::CompareJson => "compare.json",
+            Self::CompareCsv => "compare.csv",
         }
     }
 }

@@ -65,8 +65,9 @@ pub struct Document {
     /// The recording.
     pub trace: Arc<Trace>,
     /// Its launches by API; empty until the analysis is through.
-    pub launches: Vec<LaunchFigures>,
+    pub launches: Arc<[LaunchFigures]>,
     known: Known,
+    replay_stopped: bool,
     /// Its rows.
     pub scene: Scene,
     /// Its place among the opened traces: files stand in the order in which they were asked for, not in which they
@@ -74,7 +75,7 @@ pub struct Document {
     pub order: u64,
     /// Added to its times to place it on the common time scale.
     pub offset: i64,
-    short_names: Vec<Box<str>>,
+    short_names: Arc<[Box<str>]>,
 }
 
 impl Document {
@@ -87,8 +88,9 @@ impl Document {
             name,
             path: path.to_owned(),
             trace,
-            launches: Vec::new(),
+            launches: [].into(),
             known: Known::default(),
+            replay_stopped: false,
             scene,
             order: 0,
             offset: 0,
@@ -100,7 +102,7 @@ impl Document {
     pub fn set_analysis(&mut self, analysis: Arc<Analysis>, launches: Vec<LaunchFigures>) {
         self.scene.set_bubbles(&self.trace, &analysis);
         self.known = Known::Analysis(analysis);
-        self.launches = launches;
+        self.launches = launches.into();
     }
 
     /// Takes in what the replay added to the analysis: the bubbles are the same.
@@ -122,6 +124,32 @@ impl Document {
         match &self.known {
             Known::Full(full) => Some(full),
             Known::Recording | Known::Analysis(_) => None,
+        }
+    }
+
+    /// Notes that the replay was not wanted.
+    pub fn stop_replay(&mut self) {
+        self.replay_stopped = true;
+    }
+
+    /// Whether no replay will come.
+    pub fn replay_is_stopped(&self) -> bool {
+        self.replay_stopped
+    }
+
+    /// The same without its rows, for another thread to read in. Copies little more than pointers.
+    pub fn without_rows(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            path: self.path.clone(),
+            trace: Arc::clone(&self.trace),
+            launches: Arc::clone(&self.launches),
+            known: self.known.clone(),
+            replay_stopped: self.replay_stopped,
+            scene: Scene::default(),
+            order: self.order,
+            offset: self.offset,
+            short_names: Arc::clone(&self.short_names),
         }
     }
 
@@ -196,6 +224,26 @@ impl Document {
                 .enumerate()
                 .map(move |(index, bubble)| (BubbleRef { device: device as u32, index: index as u32 }, bubble))
         })
+    }
+
+    /// The bubble that follows, or comes before, a moment; of bubbles that start then, those in front of or behind
+    /// `at` of this order: by start, then by device.
+    pub fn next_bubble(&self, from: Ns, at: Option<BubbleRef>, forward: bool) -> Option<BubbleRef> {
+        let devices = self.analysis()?.devices.iter().enumerate();
+        let key = (from, at);
+        let found = devices.filter_map(|(device, found)| {
+            let named = |index: usize| BubbleRef { device: device as u32, index: index as u32 };
+            let start = |index: usize| Some((found.bubbles.get(index)?.interval.start, Some(named(index))));
+            // Bubbles of one device follow each other.
+            let first = found.bubbles.partition_point(|bubble| bubble.interval.start < from);
+            if forward {
+                (first..).map_while(start).find(|other| *other > key)
+            } else {
+                let last = found.bubbles.partition_point(|bubble| bubble.interval.start <= from);
+                (0..last).rev().map_while(start).find(|other| *other < key)
+            }
+        });
+        if forward { found.min()?.1 } else { found.max()?.1 }
     }
 
     /// What happened at a moment that evidence names: the call of this API that began then, else the bubble, op or call

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bubblescope::analysis::{Analysis, FullAnalysis, Options, analyze, full};
+use bubblescope::progress::Watch;
 use bubblescope::trace::Trace;
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 
@@ -12,8 +14,8 @@ use crate::document::Document;
 use crate::launches::{self, LaunchFigures};
 
 /// Reads a trace, whatever format it has.
-fn read(path: &Path) -> anyhow::Result<Trace> {
-    Ok(bubblescope::open::open(path)?)
+fn read(path: &Path, watch: &dyn Watch) -> anyhow::Result<Trace> {
+    Ok(bubblescope::open::open_watched(path, watch)?)
 }
 
 /// What is analysed of a trace, as by `bubble-report`: of a workload's run the measured part, else everything.
@@ -65,7 +67,26 @@ impl Stage {
     }
 }
 
-/// A trace that is being opened.
+/// What the loading thread and the window tell each other meanwhile.
+#[derive(Debug, Default)]
+struct Meanwhile {
+    cancelled: AtomicBool,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Watch for Meanwhile {
+    fn progress(&self, done: u64, total: u64) {
+        self.total.store(total, Ordering::Relaxed);
+        self.done.store(done, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// A trace that is being opened. Dropping it cancels that.
 #[derive(Debug)]
 pub struct Loading {
     /// The file.
@@ -74,6 +95,11 @@ pub struct Loading {
     pub order: u64,
     /// How far it has come.
     pub stage: Stage,
+    /// The trace that stood in its place, to be put back when it is cancelled.
+    pub before: Option<Box<Document>>,
+    /// Whether it is a file that can be opened again.
+    pub is_file: bool,
+    meanwhile: Arc<Meanwhile>,
     started: Instant,
     results: Receiver<Loaded>,
 }
@@ -81,18 +107,22 @@ pub struct Loading {
 impl Loading {
     /// Starts to open a file. `wake` is called whenever there is something to take.
     pub fn file(path: &Path, wake: impl Fn() + Send + 'static) -> Self {
-        Self::start(path, wake, read)
+        let mut loading = Self::start(path, wake, read);
+        loading.is_file = true;
+        loading
     }
 
     /// Starts to show what `read` gives.
     pub fn start(
         path: &Path,
         wake: impl Fn() + Send + 'static,
-        read: impl FnOnce(&Path) -> anyhow::Result<Trace> + Send + 'static,
+        read: impl FnOnce(&Path, &dyn Watch) -> anyhow::Result<Trace> + Send + 'static,
     ) -> Self {
         let (send, results) = bounded(3);
         let file = path.to_owned();
         let failed = send.clone();
+        let meanwhile = Arc::new(Meanwhile::default());
+        let watch = Arc::clone(&meanwhile);
         let work = move || {
             // A receiver that is gone means that the user cancelled: nothing is left to do.
             let tell = |loaded| {
@@ -100,19 +130,21 @@ impl Loading {
                 wake();
                 told
             };
-            match read(&file) {
+            match read(&file, &*watch) {
                 Err(error) => {
                     tell(Loaded::Failed(format!("{error:#}")));
                 }
                 Ok(trace) => {
                     let trace = Arc::new(trace);
-                    if !tell(Loaded::Document(Box::new(Document::new(&file, Arc::clone(&trace))))) {
+                    if watch.is_cancelled()
+                        || !tell(Loaded::Document(Box::new(Document::new(&file, Arc::clone(&trace)))))
+                    {
                         return;
                     }
                     let options = options(&trace);
                     let analysis = analyze(&trace, &options);
                     let launches = launches::by_api(&trace, &analysis);
-                    if tell(Loaded::Analysis(Arc::new(analysis), launches)) {
+                    if !watch.is_cancelled() && tell(Loaded::Analysis(Arc::new(analysis), launches)) {
                         tell(Loaded::Full(Arc::new(full(&trace, &options))));
                     }
                 }
@@ -122,12 +154,29 @@ impl Loading {
             // The channel has room for it, and its other end is ours.
             drop(failed.try_send(Loaded::Failed(format!("{}: no thread: {error}", path.display()))));
         }
-        Self { path: path.to_owned(), order: 0, stage: Stage::default(), started: Instant::now(), results }
+        Self {
+            path: path.to_owned(),
+            order: 0,
+            stage: Stage::default(),
+            before: None,
+            is_file: false,
+            meanwhile,
+            started: Instant::now(),
+            results,
+        }
     }
 
     /// How long it has been going on.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// How much of the file is read, in percent; `None` when that is not known, or something else is done.
+    pub fn percent(&self) -> Option<u64> {
+        let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let (done, total) = (of(&self.meanwhile.done), of(&self.meanwhile.total));
+        let percent = u128::from(done) * 100 / u128::from(total.max(1));
+        (self.stage == Stage::Reading && total > 0).then(|| u64::try_from(percent).unwrap_or(100).min(100))
     }
 
     /// What has arrived; `Err` when no more will come.
@@ -144,6 +193,12 @@ impl Loading {
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => Err(Ended),
         }
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        self.meanwhile.cancelled.store(true, Ordering::Relaxed);
     }
 }
 

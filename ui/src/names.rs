@@ -2,8 +2,10 @@
 
 use eframe::egui::{self, Align2, Color32, Pos2, Rect, Response, Role, Sense, Shape, Stroke, Ui, Vec2};
 
-use crate::arrange::{Arrangement, FoldKey, Key, Place, ROW_GAP};
+use crate::arrange::{Arrangement, FoldKey, Key, Place, ROW_GAP, RowAct};
+use crate::command::{Command, Shortcut};
 use crate::document::Document;
+use crate::format;
 use crate::lanes::Group;
 use crate::rows::Section;
 use crate::text::Widths;
@@ -34,7 +36,13 @@ pub fn names_ui(
     for line in group.shown() {
         let rect = Rect::from_x_y_ranges(area.x_range(), group.y_of(line));
         let (fold, title, note, row) = match line.place {
-            Place::Trace { doc } => (FoldKey::Trace(doc), docs[doc].name.clone(), String::new(), None),
+            Place::Trace { doc } => {
+                let shifted = match docs[doc].offset {
+                    0 => String::new(),
+                    offset => format!("shifted by {}", format::duration(offset)),
+                };
+                (FoldKey::Trace(doc), docs[doc].name.clone(), shifted, None)
+            }
             Place::Section { doc, section } => {
                 let found = &docs[doc].scene.sections[section];
                 let empty = if found.empty > 0 { format!("{} empty", found.empty) } else { String::new() };
@@ -91,11 +99,14 @@ pub fn names_ui(
         if let Some(row) = row {
             height_ui(ui, &row, rect, area, arrangement);
             drag_ui(&response, docs, group, &row, arrangement);
-            menu_ui(&response, &row, arrangement);
+            menu_ui(&response, Some(&row), fold, arrangement);
             let above = if pinned { format!("{} · ", row.section.title) } else { String::new() };
             response.on_hover_text(format!("{above}{title}\n{note}"));
-        } else if !note.is_empty() {
-            response.on_hover_text(format!("{title}\n{note}"));
+        } else {
+            menu_ui(&response, None, fold, arrangement);
+            if !note.is_empty() {
+                response.on_hover_text(format!("{title}\n{note}"));
+            }
         }
     }
 }
@@ -148,28 +159,44 @@ fn height_ui(ui: &Ui, row: &Named<'_>, rect: Rect, area: Rect, arrangement: &mut
     response.on_hover_and_drag_cursor(egui::CursorIcon::ResizeVertical);
 }
 
-fn menu_ui(response: &Response, row: &Named<'_>, arrangement: &mut Arrangement) {
+/// What a right click on a name offers: what the keys do to the current row, too.
+fn menu_ui(response: &Response, row: Option<&Named<'_>>, fold: FoldKey, arrangement: &mut Arrangement) {
     response.context_menu(|ui| {
-        let pinned = arrangement.is_pinned(row.key);
-        if ui.button(if pinned { "Unpin" } else { "Pin to the top" }).clicked() {
-            arrangement.toggle_pin(row.key);
-        }
-        for (below, text) in [(false, "Move up"), (true, "Move down")] {
-            let neighbour = arrangement.neighbour(row.section, row.key, below);
-            if ui.add_enabled(neighbour.is_some(), egui::Button::new(text)).clicked() {
-                arrangement.move_to(row.section, row.key, neighbour.unwrap_or(row.key));
+        let entry = |ui: &mut Ui, command: Command, text: &str, enabled: bool| {
+            let keys = command.entry().keys.first().map(Shortcut::text).unwrap_or_default();
+            ui.add_enabled(enabled, egui::Button::new(text).shortcut_text(keys)).clicked()
+        };
+        if let Some(row) = row {
+            let pin = if arrangement.is_pinned(row.key) { "Unpin" } else { "Pin to the top" };
+            let above = arrangement.neighbour(row.section, row.key, false).is_some();
+            let below = arrangement.neighbour(row.section, row.key, true).is_some();
+            for (command, act, text, enabled) in [
+                (Command::PinRow, RowAct::Pin, pin, true),
+                (Command::MoveRowUp, RowAct::MoveUp, "Move up", above),
+                (Command::MoveRowDown, RowAct::MoveDown, "Move down", below),
+                (Command::HideRow, RowAct::Hide, "Hide", true),
+            ] {
+                if entry(ui, command, text, enabled) {
+                    arrangement.act(row.section, row.key, act);
+                }
             }
         }
-        if ui.button("Hide").clicked() {
-            arrangement.hidden.insert(row.key);
+        let fold = row.map_or(fold, |row| Arrangement::fold_of(row.section, row.key));
+        let section = if matches!((row, fold), (Some(_), FoldKey::Section(_))) { " the section" } else { "" };
+        let word = if arrangement.is_folded(fold) { "Expand" } else { "Collapse" };
+        if entry(ui, Command::FoldRow, &format!("{word}{section}"), true) {
+            arrangement.toggle(fold);
         }
         ui.separator();
-        let own = arrangement.has_height(row.key);
-        if ui.add_enabled(own, egui::Button::new("Usual height")).clicked() {
-            arrangement.set_height(row.key, None);
+        if let Some(row) = row {
+            let own = arrangement.has_height(row.key);
+            if ui.add_enabled(own, egui::Button::new("Usual height")).clicked() {
+                arrangement.set_height(row.key, None);
+            }
         }
-        if ui.button("Show all rows").clicked() {
-            arrangement.hidden.clear();
+        let command = Command::ShowRows;
+        if entry(ui, command, command.entry().title, arrangement.hides_any()) {
+            arrangement.show_all();
         }
     });
 }

@@ -4,10 +4,13 @@
 //! and clicking are the same for all of them.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bubblescope::trace::Ns;
+use crossbeam_channel::{Receiver, bounded};
 use eframe::egui::{self, Align2, FontId, Pos2, Rect, Role, Sense, Ui, Vec2};
 
+use crate::background::{Background, Wanted};
 use crate::document::Document;
 use crate::format;
 use crate::text::Widths;
@@ -53,6 +56,14 @@ impl<'a> Cell<'a> {
             Self::Count(count) => Cow::Owned(format::count(*count)),
             Self::Share(part, whole) => Cow::Owned(format::percent(part.0, whole.0)),
             Self::Unknown => Cow::Borrowed("–"),
+        }
+    }
+
+    /// The same, taken out.
+    fn into_text(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text,
+            other => Cow::Owned(other.shown().into_owned()),
         }
     }
 
@@ -106,7 +117,7 @@ impl<R> Column<R> {
 }
 
 /// A row of a table: names a thing of the opened traces.
-pub trait Row: Copy + PartialEq + 'static {
+pub trait Row: Copy + PartialEq + Send + Sync + 'static {
     /// What the rows are, in the plural.
     const NAME: &'static str;
     /// The columns.
@@ -114,6 +125,21 @@ pub trait Row: Copy + PartialEq + 'static {
     /// The column that sorts at first.
     const SORT: usize;
 }
+
+/// The rows of a table before they are sorted and filtered.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<F> {
+    /// Changes whenever there would be other rows.
+    pub version: u64,
+    /// About how many there are.
+    pub len: usize,
+    /// Gives every row.
+    pub all: F,
+}
+
+/// What a table's rows were made for: the version of their source, the column that sorts, whether the greatest is on
+/// top, and the filter.
+type Made = (u64, usize, bool, String);
 
 /// How a table is sorted and filtered, and the rows that result.
 #[derive(Debug)]
@@ -124,41 +150,118 @@ pub struct Table<R> {
     pub descending: bool,
     /// What a row must contain to be shown.
     pub filter: String,
-    rows: Vec<R>,
-    made_for: Option<(u64, usize, bool, String)>,
+    rows: Background<Made, Arc<[R]>>,
+    copying: Option<Receiver<String>>,
 }
 
 impl<R: Row> Default for Table<R> {
     fn default() -> Self {
         let descending = R::COLUMNS.get(R::SORT).is_some_and(|column| column.figures);
-        Self { sort: R::SORT, descending, filter: String::new(), rows: Vec::new(), made_for: None }
+        let (rows, copying) = (Background::default(), None);
+        Self { sort: R::SORT, descending, filter: String::new(), rows, copying }
     }
 }
 
-impl<R: Row> Table<R> {
-    /// The rows, sorted and filtered. `all` gives every row; `version` changes whenever it would give others.
-    pub fn rows(&mut self, docs: &[Document], version: u64, all: impl FnOnce() -> Vec<R>) -> &[R] {
-        let wanted = (version, self.sort, self.descending, self.filter.clone());
-        if self.made_for.as_ref() != Some(&wanted) {
-            self.rows = all();
-            let filter = self.filter.to_lowercase();
-            if !filter.is_empty() {
-                let holds = |column: &Column<R>, row| (column.cell)(docs, row).shown().to_lowercase().contains(&filter);
-                self.rows.retain(|&row| R::COLUMNS.iter().any(|column| holds(column, row)));
-            }
-            if let Some(column) = R::COLUMNS.get(self.sort) {
-                if column.figures {
-                    self.rows.sort_by_cached_key(|&row| (column.cell)(docs, row).figure());
-                } else {
-                    self.rows.sort_by_cached_key(|&row| (column.cell)(docs, row).shown().into_owned());
-                }
-            }
-            if self.descending {
-                self.rows.reverse();
-            }
-            self.made_for = Some(wanted);
+/// Up to so many rows are sorted and filtered at once, which takes a few milliseconds; more by a thread of their own.
+const FEW_ROWS: usize = 2_000;
+/// Rows between two looks at whether they are still wanted.
+const ROWS_PER_LOOK: usize = 4_096;
+
+/// Sorts and filters rows. Gives up early, with any rows, when they are no longer `wanted`.
+pub fn arranged<R: Row>(
+    docs: &[Document],
+    mut rows: Vec<R>,
+    (sort, descending, filter): (usize, bool, &str),
+    wanted: &Wanted,
+) -> Vec<R> {
+    let filter = filter.to_lowercase();
+    if !filter.is_empty() {
+        let holds = |column: &Column<R>, row| holds(&(column.cell)(docs, row).shown(), &filter);
+        let mut at = 0;
+        rows.retain(|&row| {
+            at += 1;
+            let over = at % ROWS_PER_LOOK == 0 && wanted.is_over();
+            !over && R::COLUMNS.iter().any(|column| holds(column, row))
+        });
+    }
+    if wanted.is_over() {
+        return rows;
+    }
+    if let Some(column) = R::COLUMNS.get(sort) {
+        if column.figures {
+            let mut keyed: Vec<(i64, R)> = rows.iter().map(|&row| ((column.cell)(docs, row).figure(), row)).collect();
+            keyed.sort_by_key(|(figure, _)| *figure);
+            rows = keyed.into_iter().map(|(_, row)| row).collect();
+        } else {
+            let text = |row| (column.cell)(docs, row).into_text();
+            let mut keyed: Vec<(Cow<'_, str>, R)> = rows.iter().map(|&row| (text(row), row)).collect();
+            keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
+            rows = keyed.into_iter().map(|(_, row)| row).collect();
         }
-        &self.rows
+    }
+    if descending {
+        rows.reverse();
+    }
+    rows
+}
+
+/// Whether a text contains another that is in lower case, upper and lower case alike.
+fn holds(text: &str, lower: &str) -> bool {
+    if text.is_ascii() && lower.is_ascii() {
+        let (text, lower) = (text.as_bytes(), lower.as_bytes());
+        text.windows(lower.len()).any(|part| part.eq_ignore_ascii_case(lower))
+    } else {
+        text.to_lowercase().contains(lower)
+    }
+}
+
+/// Rows as comma-separated values with a heading.
+fn csv<R: Row>(docs: &[Document], rows: &[R]) -> String {
+    let mut csv = R::COLUMNS.iter().map(|column| Cell::text(column.title).csv()).collect::<Vec<_>>().join(",");
+    csv.push('\n');
+    for &row in rows {
+        for (at, column) in R::COLUMNS.iter().enumerate() {
+            if at > 0 {
+                csv.push(',');
+            }
+            csv.push_str(&(column.cell)(docs, row).csv());
+        }
+        csv.push('\n');
+    }
+    csv
+}
+
+/// The documents for another thread to read in.
+fn to_read(docs: &[Document]) -> Vec<Document> {
+    docs.iter().map(Document::without_rows).collect()
+}
+
+impl<R: Row> Table<R> {
+    /// The rows, sorted and filtered, and whether they are those that are wanted now: many rows come a few frames
+    /// later, and until then the ones before are given.
+    pub fn rows<F>(&mut self, ctx: &egui::Context, docs: &[Document], source: &Source<F>) -> (Arc<[R]>, bool)
+    where
+        F: Fn(&[Document]) -> Vec<R> + Clone + Send + 'static,
+    {
+        let wanted = (source.version, self.sort, self.descending, self.filter.clone());
+        let (sort, descending, filter) = (self.sort, self.descending, self.filter.clone());
+        if source.len <= FEW_ROWS {
+            let make = || arranged(docs, (source.all)(docs), (sort, descending, &filter), &Wanted::default()).into();
+            return (Arc::clone(self.rows.get_now(wanted, make)), true);
+        }
+        let rows = self.rows.get(ctx, wanted, || {
+            let (docs, all) = (to_read(docs), source.all.clone());
+            move |until: &Wanted| arranged(&docs, all(&docs), (sort, descending, &filter), until).into()
+        });
+        if let Some(rows) = rows {
+            return (Arc::clone(rows), true);
+        }
+        (self.rows.last().map_or_else(|| [].into(), |(_, rows)| Arc::clone(rows)), false)
+    }
+
+    /// Whether the rows that are shown name things of the documents as they are now.
+    fn is_current(&self, version: u64) -> bool {
+        self.rows.last().is_some_and(|((of, ..), _)| *of == version)
     }
 
     /// Sorts by a column, or turns the order around.
@@ -168,16 +271,22 @@ impl<R: Row> Table<R> {
         self.sort = column;
     }
 
-    /// The rows as comma-separated values with a heading.
-    pub fn csv(&mut self, docs: &[Document], version: u64, all: impl FnOnce() -> Vec<R>) -> String {
-        let mut csv = R::COLUMNS.iter().map(|column| Cell::text(column.title).csv()).collect::<Vec<_>>().join(",");
-        csv.push('\n');
-        for &row in self.rows(docs, version, all) {
-            let cells = R::COLUMNS.iter().map(|column| (column.cell)(docs, row).csv());
-            csv.push_str(&cells.collect::<Vec<_>>().join(","));
-            csv.push('\n');
+    /// Copies rows as comma-separated values, once they are written.
+    fn copy(&mut self, ctx: &egui::Context, docs: &[Document], rows: &Arc<[R]>) {
+        if rows.len() <= FEW_ROWS {
+            ctx.copy_text(csv(docs, rows));
+            return;
         }
-        csv
+        let (send, written) = bounded(1);
+        let (docs, rows, wake) = (to_read(docs), Arc::clone(rows), ctx.clone());
+        let work = move || {
+            // Nobody listens any more when the window was closed.
+            drop(send.send(csv(&docs, &rows)));
+            wake.request_repaint();
+        };
+        if std::thread::Builder::new().name("copy".to_owned()).spawn(work).is_ok() {
+            self.copying = Some(written);
+        }
     }
 
     /// Shows the table in the rest of `ui`; gives the row that was clicked.
@@ -185,22 +294,30 @@ impl<R: Row> Table<R> {
         &mut self,
         ui: &mut Ui,
         docs: &[Document],
-        version: u64,
         selected: Option<R>,
-        all: impl Fn() -> Vec<R>,
+        source: &Source<impl Fn(&[Document]) -> Vec<R> + Clone + Send + 'static>,
     ) -> Option<R> {
+        let ctx = ui.ctx().clone();
+        if let Some(text) = self.copying.as_ref().and_then(|written| written.try_recv().ok()) {
+            ctx.copy_text(text);
+            self.copying = None;
+        }
         let palette = Palette::of(ui.visuals());
         let font = FontId::proportional(12.0);
         let widths = Widths::of(ui.painter(), &font);
         ui.horizontal(|ui| {
             let label = ui.label("Filter");
             ui.add(egui::TextEdit::singleline(&mut self.filter).desired_width(180.0)).labelled_by(label.id);
-            if ui.button("Copy as CSV").clicked() {
-                let csv = self.csv(docs, version, &all);
-                ui.ctx().copy_text(csv);
+            let (rows, ready) = self.rows(&ctx, docs, source);
+            let copy = egui::Button::new("Copy as CSV");
+            if ui.add_enabled(ready && self.copying.is_none(), copy).clicked() {
+                self.copy(&ctx, docs, &rows);
             }
-            let count = self.rows(docs, version, &all).len() as u64;
-            ui.colored_label(palette.weak_text, format!("{} {}", format::count(count), R::NAME));
+            ui.colored_label(palette.weak_text, format!("{} {}", format::count(rows.len() as u64), R::NAME));
+            if !ready || self.copying.is_some() {
+                ui.spinner();
+                ui.colored_label(palette.weak_text, if ready { "Copying…" } else { "Sorting…" });
+            }
         });
         let total: f32 = R::COLUMNS.iter().map(|column| column.width).sum();
         // The widest column of words takes what is left.
@@ -218,7 +335,7 @@ impl<R: Row> Table<R> {
         let mut clicked = None;
         egui::ScrollArea::horizontal().id_salt(R::NAME).auto_shrink(false).show(ui, |ui| {
             self.heading_ui(ui, &edges, &widths, &palette);
-            let rows = self.rows(docs, version, &all);
+            let (rows, _) = self.rows(&ctx, docs, source);
             let height = ROW_HEIGHT - ui.spacing().item_spacing.y;
             egui::ScrollArea::vertical().id_salt("rows").auto_shrink(false).show_rows(
                 ui,
@@ -252,7 +369,7 @@ impl<R: Row> Table<R> {
                         }
                         let name = format!("{} row {at}", R::NAME);
                         response.widget_info(|| egui::WidgetInfo::labeled(Role::Row, true, &name));
-                        if response.clicked() {
+                        if response.clicked() && self.is_current(source.version) {
                             clicked = Some(row);
                         }
                     }
@@ -323,20 +440,58 @@ mod tests {
         const SORT: usize = 1;
     }
 
+    fn words(_: &[Document]) -> Vec<Word> {
+        vec![Word(0), Word(1), Word(2)]
+    }
+
     #[test]
     fn rows_are_sorted_filtered_and_copied() {
-        let all = || vec![Word(0), Word(1), Word(2)];
-        let numbers = |rows: &[Word]| rows.iter().map(|row| row.0).collect::<Vec<_>>();
+        let ctx = egui::Context::default();
+        let numbers = |table: &mut Table<Word>| {
+            let (rows, ready) = table.rows(&ctx, &[], &Source { version: 0, len: 3, all: words });
+            assert!(ready, "few rows are there at once");
+            rows.iter().map(|row| row.0).collect::<Vec<_>>()
+        };
         let mut table = Table::default();
-        assert_eq!(numbers(table.rows(&[], 0, all)), [1, 2, 0]);
+        assert_eq!(numbers(&mut table), [1, 2, 0]);
         table.sort_by(1);
-        assert_eq!(numbers(table.rows(&[], 0, all)), [0, 2, 1]);
+        assert_eq!(numbers(&mut table), [0, 2, 1]);
         table.sort_by(0);
-        assert_eq!(numbers(table.rows(&[], 0, all)), [2, 1, 0]);
+        assert_eq!(numbers(&mut table), [2, 1, 0]);
         table.filter = "SYNC".to_owned();
-        assert_eq!(numbers(table.rows(&[], 0, all)), [2, 0]);
-        assert_eq!(table.csv(&[], 0, all), "\"Word\",\"Figure\"\n\"Sync\",20\n\"sync \"\"now\"\"\",9\n");
-        assert_eq!(numbers(table.rows(&[], 1, || vec![Word(0)])), [0], "a new version is read again");
+        assert_eq!(numbers(&mut table), [2, 0]);
+        assert_eq!(csv(&[], &[Word(2), Word(0)]), "\"Word\",\"Figure\"\n\"Sync\",20\n\"sync \"\"now\"\"\",9\n");
+        let one = Source { version: 1, len: 1, all: |_: &[Document]| vec![Word(0)] };
+        assert_eq!(*table.rows(&ctx, &[], &one).0, [Word(0)], "a new version is read again");
+    }
+
+    #[test]
+    fn many_rows_come_later_and_never_those_of_an_older_question() {
+        let ctx = egui::Context::default();
+        let all = |_: &[Document]| (0..100_000).map(|at| Word(at % 3)).collect::<Vec<_>>();
+        let source = Source { version: 0, len: 100_000, all };
+        let mut table: Table<Word> = Table { filter: "copy".to_owned(), ..Table::default() };
+        assert!(!table.rows(&ctx, &[], &source).1, "they are not made within a frame");
+        table.filter = "now".to_owned();
+        let start = std::time::Instant::now();
+        let rows = loop {
+            let (rows, ready) = table.rows(&ctx, &[], &source);
+            if ready {
+                break rows;
+            }
+            assert!(start.elapsed().as_secs() < 20, "the rows never come");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        };
+        assert_eq!((rows.len(), rows[0]), (33_334, Word(0)));
+    }
+
+    #[test]
+    fn letters_of_either_case_are_found() {
+        for (text, lower, found) in [("cudaMemcpy", "mem", true), ("GRÖSSE", "größe", false), ("Größe", "größ", true)]
+        {
+            assert_eq!(holds(text, lower), found, "{text} {lower}");
+        }
+        assert!(!holds("a", "ab") && !holds("", "a"));
     }
 
     #[test]

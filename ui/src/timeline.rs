@@ -6,7 +6,7 @@ use eframe::egui::{
     self, FontId, Painter, PointerButton, Pos2, Rangef, Rect, Response, Role, Sense, Stroke, Ui, UiBuilder, Vec2,
 };
 
-use crate::arrange::{Arrangement, Layout, Lines};
+use crate::arrange::{Arrangement, FoldKey, Layout, LineKey, Lines, RowAct};
 use crate::describe;
 use crate::document::{Document, Item, Pick};
 use crate::format;
@@ -54,12 +54,22 @@ pub struct Timeline {
     pub as_shapes: bool,
     /// What the last frame drew.
     pub drawn: Drawn,
-    reveal: Option<Pick>,
+    /// The line that commands about rows mean: where the pointer last was, or what was last gone to.
+    pub line: Option<LineKey>,
+    reveal: Option<Reveal>,
+    last_pointer: Option<Pos2>,
     measuring_from: Option<i64>,
     minimap: Minimap,
     brushes: Brushes,
     widths: Option<(f32, Widths)>,
     tints: Option<Tints>,
+}
+
+/// What to scroll to.
+#[derive(Clone, Copy, Debug)]
+enum Reveal {
+    Thing(Pick),
+    Line(LineKey),
 }
 
 /// What a frame drew.
@@ -84,7 +94,9 @@ impl Default for Timeline {
             pointer: None,
             as_shapes: false,
             drawn: Drawn::default(),
+            line: None,
             reveal: None,
+            last_pointer: None,
             measuring_from: None,
             minimap: Minimap::default(),
             brushes: Brushes::default(),
@@ -97,7 +109,60 @@ impl Default for Timeline {
 impl Timeline {
     /// Scrolls so that a thing's row is visible in the next frame.
     pub fn reveal(&mut self, pick: Pick) {
-        self.reveal = Some(pick);
+        self.reveal = Some(Reveal::Thing(pick));
+    }
+
+    /// Every line, from top to bottom, the pinned ones first.
+    fn lines(&self, docs: &[Document]) -> Vec<LineKey> {
+        let Layout { pinned, scrolled, .. } = self.layout(docs);
+        let places = pinned.lines.iter().chain(&scrolled.lines).map(|line| line.place);
+        places.filter_map(|place| place.line_key(docs)).collect()
+    }
+
+    fn layout(&self, docs: &[Document]) -> Layout {
+        self.arrangement.layout(docs.iter().map(|doc| &doc.scene), docs.len() > 1)
+    }
+
+    /// Goes to the line above or below the current one.
+    pub fn step_row(&mut self, docs: &[Document], below: bool) {
+        let lines = self.lines(docs);
+        let at = self.line.and_then(|line| lines.iter().position(|other| *other == line));
+        let next = match (at, below) {
+            (Some(at), true) => lines.get(at + 1),
+            (Some(at), false) => at.checked_sub(1).and_then(|at| lines.get(at)),
+            (None, true) => lines.first(),
+            (None, false) => lines.last(),
+        };
+        if let Some(&line) = next {
+            self.line = Some(line);
+            self.reveal = Some(Reveal::Line(line));
+        }
+    }
+
+    /// Does something to the current line; what only rows can do is not done to others.
+    pub fn arrange(&mut self, docs: &[Document], act: RowAct) {
+        let Some(line) = self.line else { return };
+        let Some(doc) = docs.get(line.doc) else { return };
+        let row =
+            |key| Some((doc.scene.sections.iter().find(|found| found.rows.iter().any(|row| row.key == key))?, key));
+        let found = if let FoldKey::Row(key) = line.key { row(key) } else { None };
+        let Some((section, row)) = found else {
+            if act == RowAct::Fold {
+                self.arrangement.toggle(line.key);
+            }
+            return;
+        };
+        if act == RowAct::Hide {
+            // The row below takes its place, so that several can be hidden one after the other.
+            let neighbour = |below| self.arrangement.neighbour(section, row, below);
+            let next = neighbour(true).or_else(|| neighbour(false)).map_or(FoldKey::Section(section.key), FoldKey::Row);
+            self.line = Some(LineKey { key: next, ..line });
+        }
+        self.arrangement.act(section, row, act);
+        if act == RowAct::Fold {
+            self.line = Some(LineKey { key: Arrangement::fold_of(section, row), ..line });
+        }
+        self.reveal = self.line.map(Reveal::Line);
     }
 
     /// Shows the documents in the rest of `ui`.
@@ -127,8 +192,7 @@ impl Timeline {
         let moved = self.minimap.show(ui, map, docs, self.view, bounds, &tints);
         actions.extend(moved.map(Action::View));
         self.ruler_ui(ui, ruler, &palette, &mut actions);
-        let Layout { pinned, scrolled, hidden } =
-            self.arrangement.layout(docs.iter().map(|doc| &doc.scene), docs.len() > 1);
+        let Layout { pinned, scrolled, hidden } = self.layout(docs);
         self.filter_ui(ui, Rect::from_min_max(full.min, Pos2::new(split - 4.0, body.top())), hidden);
         let pinned_bottom = body.top() + pinned.height.min((body.height() - LEAST_SCROLLED).max(0.0));
         let split_at = |area: Rect, x: f32| {
@@ -141,6 +205,7 @@ impl Timeline {
         let ((pinned_names, pinned_area), (names, area)) = (split_at(upper, split), split_at(lower, split));
         let pinned = Group { lines: &pinned, area: pinned_area, top: body.top() };
         names_ui(ui, docs, &pinned, pinned_names, &mut self.arrangement, &palette, &widths);
+        self.line_ui(ui, docs, &pinned, pinned_names, &palette);
         let on_pinned = ui.interact(pinned_area, ui.scope_id().with("pinned"), Sense::click_and_drag());
         self.pointer = None;
         ui.scope_builder(UiBuilder::new().max_rect(lower), |ui| {
@@ -163,6 +228,7 @@ impl Timeline {
                     };
                     self.canvas_ui(ui, &canvas, &tints, &on_pinned, &mut actions);
                     names_ui(ui, docs, &scrolled, names, &mut self.arrangement, &palette, &widths);
+                    self.line_ui(ui, docs, &scrolled, names, &palette);
                 });
         });
         if pinned_area.height() > 0.0 {
@@ -201,11 +267,40 @@ impl Timeline {
         ui.painter().vline(split - 0.5, full.y_range(), Stroke::new(1.0, color));
     }
 
-    fn reveal_row(&mut self, ui: &Ui, docs: &[Document], pinned: &Lines, scrolled: &Lines, top: f32) {
-        let Some(pick) = self.reveal.take() else { return };
-        if lanes::lane_of(docs, pinned, pick).is_none()
-            && let Some(y) = lanes::lane_of(docs, scrolled, pick)
+    /// Notes which line the pointer has moved to, and marks the current one.
+    fn line_ui(&mut self, ui: &Ui, docs: &[Document], group: &Group<'_>, names: Rect, palette: &Palette) {
+        let pointer = ui.input(|input| input.pointer.latest_pos());
+        let shown = || group.shown().iter();
+        if pointer != self.last_pointer
+            && let Some(pointer) = pointer
+            && ui.rect_contains_pointer(Rect::from_x_y_ranges(ui.clip_rect().x_range(), names.y_range()))
+            && let Some(line) = shown().find(|line| group.y_of(line).contains(pointer.y))
         {
+            self.last_pointer = Some(pointer);
+            self.line = line.place.line_key(docs);
+        }
+        if let Some(line) = shown().find(|line| line.place.line_key(docs) == self.line) {
+            let mark = Rect::from_x_y_ranges(names.left()..=names.left() + 3.0, group.y_of(line)).intersect(names);
+            ui.painter().rect_filled(mark, 0.0, palette.selection);
+        }
+    }
+
+    fn reveal_row(&mut self, ui: &Ui, docs: &[Document], pinned: &Lines, scrolled: &Lines, top: f32) {
+        let of_line = |lines: &Lines, key: LineKey| {
+            let line = lines.lines.iter().find(|line| line.place.line_key(docs) == Some(key))?;
+            Some(Rangef::new(line.top, line.top + line.height))
+        };
+        let y = match self.reveal.take() {
+            Some(Reveal::Thing(pick)) => {
+                if let Some(line) = line_of(docs, pick) {
+                    self.line = Some(line);
+                }
+                if lanes::lane_of(docs, pinned, pick).is_some() { None } else { lanes::lane_of(docs, scrolled, pick) }
+            }
+            Some(Reveal::Line(line)) => of_line(scrolled, line),
+            None => None,
+        };
+        if let Some(y) = y {
             let rows = Rangef::new(top + y.min - 30.0, top + y.max + 30.0);
             ui.scroll_to_rect(Rect::from_x_y_ranges(ui.max_rect().x_range(), rows), None);
         }
@@ -314,6 +409,13 @@ impl Timeline {
             hover_ui(ui, response, canvas.docs, under, canvas.palette);
         }
     }
+}
+
+/// The line of a thing.
+fn line_of(docs: &[Document], pick: Pick) -> Option<LineKey> {
+    let doc = docs.get(pick.doc)?;
+    let spot = doc.scene.find(&doc.trace, pick.item, doc.times(pick.item)?.start.0)?;
+    Some(LineKey { doc: pick.doc, key: FoldKey::Row(doc.scene.sections.get(spot.section)?.rows.get(spot.row)?.key) })
 }
 
 /// The text at the pointer.

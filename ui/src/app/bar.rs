@@ -74,6 +74,8 @@ impl App {
     fn can(&self, command: Command) -> bool {
         match command {
             Command::Open | Command::Record | Command::ToggleTheme | Command::Help => true,
+            Command::CompareJson | Command::CompareCsv => self.panels.compare.figures().is_ok(),
+            Command::ShowRows => self.timeline.arrangement.hides_any(),
             _ => !self.docs.is_empty(),
         }
     }
@@ -87,17 +89,22 @@ impl App {
             let name = loading.path.file_name().unwrap_or(loading.path.as_os_str()).to_string_lossy();
             let seconds = loading.elapsed().as_secs();
             let elapsed = if seconds > 0 { format!(" · {seconds} s") } else { String::new() };
-            ui.label(format!("{doing} {name} · {number} of {}{elapsed}", Stage::COUNT));
-            if ui.small_button("Cancel").clicked() {
+            let percent = loading.percent().map_or_else(String::new, |percent| format!(" · {percent} %"));
+            ui.label(format!("{doing} {name}{percent} · {number} of {}{elapsed}", Stage::COUNT));
+            let (label, hint) = match loading.stage {
+                Stage::Reading | Stage::Analysing => ("Cancel", "Leaves the window as it was"),
+                Stage::Replaying => ("Stop", "Keeps the trace without findings"),
+            };
+            if ui.small_button(label).on_hover_text(hint).clicked() {
                 cancelled = Some(at);
             }
         }
         if !self.loading.is_empty() {
-            // The seconds go on though nothing else happens.
-            ctx.request_repaint_after(std::time::Duration::from_millis(500));
+            // The percentage and the seconds go on though nothing else happens.
+            ctx.request_repaint_after(std::time::Duration::from_millis(200));
         }
         if let Some(at) = cancelled {
-            self.loading.remove(at);
+            self.cancel(at);
         }
         let saved = self.saved.as_ref().filter(|(_, at)| self.now - at < SAVED_SHOWN);
         if let Some((saved, _)) = saved {
@@ -110,6 +117,10 @@ impl App {
             let all: Vec<String> =
                 self.docs.iter().map(|doc| format!("{}: {}", doc.name, panels::summary(doc))).collect();
             let names: Vec<&str> = self.docs.iter().map(|doc| doc.name.as_str()).collect();
+            if let Some(place) = self.panels.compare.place() {
+                ui.label(RichText::new(place).color(palette.weak_text)).on_hover_text("The Compare tab changes it");
+                ui.separator();
+            }
             ui.add(egui::Label::new(names.join(" · ")).truncate()).on_hover_text(all.join("\n"));
         }
     }

@@ -5,6 +5,7 @@ use bubblescope::trace::{Interval, Ns};
 use eframe::egui;
 
 use super::App;
+use crate::arrange::RowAct;
 use crate::command::{Command, of_event};
 use crate::dialog::{Export, Purpose};
 use crate::document::{BubbleRef, Document, Item, Pick};
@@ -77,16 +78,34 @@ impl App {
         }
     }
 
-    /// Lays the traces over each other, the first one staying where it is, and shows what they are compared at.
+    /// Lays the traces over each other, the first one staying where it is. Where nothing has been looked at yet, all
+    /// that is worth a look is shown.
     pub(super) fn align(&mut self) {
+        self.lay_over();
+        if self.placed == Some(self.timeline.view) {
+            let all = self.docs.iter().map(Document::focus);
+            let all = all.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)));
+            self.timeline.view = Viewport::of(all.unwrap_or(self.bounds()), 0.02).clamped(self.bounds());
+            self.placed = Some(self.timeline.view);
+        }
+    }
+
+    fn lay_over(&mut self) {
         let overlay = self.panels.compare.overlay();
         let moment = |at: usize| overlay.as_ref().and_then(|overlay| overlay.moments.get(at)).map_or(0, |ns| ns.0);
         let first = moment(0);
         for (at, doc) in self.docs.iter_mut().enumerate() {
             doc.offset = first.saturating_sub(moment(at));
         }
+    }
+
+    /// Lays the traces over each other as was asked for, and shows what they are compared at.
+    pub(super) fn show_aligned(&mut self) {
+        self.lay_over();
+        let overlay = self.panels.compare.overlay();
         let view = match &overlay {
             Some(overlay) => {
+                let first = overlay.moments.first().map_or(0, |moment| moment.0);
                 let shown = Interval::new(Ns(first), Ns(first.saturating_add(overlay.length.0)));
                 Viewport::of(shown, 0.1)
             }
@@ -108,6 +127,16 @@ impl App {
             Command::SaveSvg => self.ask_for(ctx, Purpose::Save(Export::Svg)),
             Command::ReportText => self.ask_for(ctx, Purpose::Save(Export::ReportText)),
             Command::ReportJson => self.ask_for(ctx, Purpose::Save(Export::ReportJson)),
+            Command::CompareJson => self.ask_for(ctx, Purpose::Save(Export::CompareJson)),
+            Command::CompareCsv => self.ask_for(ctx, Purpose::Save(Export::CompareCsv)),
+            Command::RowAbove => self.timeline.step_row(&self.docs, false),
+            Command::RowBelow => self.timeline.step_row(&self.docs, true),
+            Command::MoveRowUp => self.timeline.arrange(&self.docs, RowAct::MoveUp),
+            Command::MoveRowDown => self.timeline.arrange(&self.docs, RowAct::MoveDown),
+            Command::PinRow => self.timeline.arrange(&self.docs, RowAct::Pin),
+            Command::FoldRow => self.timeline.arrange(&self.docs, RowAct::Fold),
+            Command::HideRow => self.timeline.arrange(&self.docs, RowAct::Hide),
+            Command::ShowRows => self.timeline.arrangement.show_all(),
             Command::ZoomIn => self.go(view.zoomed(ZOOM_STEP, pointer)),
             Command::ZoomOut => self.go(view.zoomed(1.0 / ZOOM_STEP, pointer)),
             Command::PanLeft => self.go(view.panned(-PAN_STEP)),
@@ -174,18 +203,8 @@ impl App {
             Some(times) => times.start,
             None => Ns(view.start.0.midpoint(view.end.0)),
         };
-        // Bubbles of several devices may start at one moment, so the order is by start and then device.
-        let key = match selected {
-            Some(Item::Bubble(at)) => (from, Some(at)),
-            _ => (from, None),
-        };
-        let bubbles = doc.bubbles().map(|(at, bubble)| (bubble.interval.start, Some(at)));
-        let next = if forward {
-            bubbles.filter(|other| *other > key).min()
-        } else {
-            bubbles.filter(|other| *other < key).max()
-        };
-        if let Some((_, Some(at))) = next {
+        let at = if let Some(Item::Bubble(at)) = selected { Some(at) } else { None };
+        if let Some(at) = doc.next_bubble(from, at, forward) {
             self.show_bubble(current, at);
         }
     }

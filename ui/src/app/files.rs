@@ -12,7 +12,8 @@ use eframe::egui::{self, ColorImage, Rect};
 
 use super::App;
 use crate::dialog::{Export, Purpose};
-use crate::load;
+use crate::load::{self, Loading, Stage};
+use crate::panels;
 use crate::svg;
 use crate::theme::Palette;
 
@@ -88,11 +89,17 @@ impl App {
     }
 
     pub(super) fn reload(&mut self, ctx: &egui::Context) {
-        let paths: Vec<PathBuf> = self.docs.drain(..).map(|doc| doc.path).collect();
-        self.timeline.selected = None;
-        self.documents_changed();
-        for path in paths {
-            self.open(ctx, &path);
+        // Each stays until it is read anew.
+        let reopened: Vec<(PathBuf, u64)> = self.docs.iter().map(|doc| (doc.path.clone(), doc.order)).collect();
+        for (path, order) in reopened {
+            if self.loading.iter().any(|loading| loading.order == order && loading.stage == Stage::Reading) {
+                continue;
+            }
+            self.loading.retain(|loading| loading.order != order);
+            let ctx = ctx.clone();
+            let mut loading = Loading::file(&path, move || ctx.request_repaint());
+            loading.order = order;
+            self.loading.push(loading);
         }
     }
 
@@ -100,7 +107,8 @@ impl App {
     pub(super) fn close(&mut self) {
         self.docs.clear();
         self.loading.clear();
-        (self.timeline.selected, self.timeline.measured) = (None, None);
+        (self.timeline.selected, self.timeline.measured, self.placed) = (None, None, None);
+        self.traces += 1;
         self.documents_changed();
     }
 
@@ -150,6 +158,18 @@ impl App {
                     write(exported(&Report::full(&trace, &full, &options), export));
                 });
             }
+            Export::CompareJson | Export::CompareCsv => match self.panels.compare.figures() {
+                Ok(compare) => {
+                    let bytes = match export {
+                        Export::CompareJson => {
+                            report::to_json(compare).map_err(|error| format!("cannot write JSON: {error}"))
+                        }
+                        _ => Ok(panels::comparison_csv(compare).into_bytes()),
+                    };
+                    in_background(move || write(bytes));
+                }
+                Err(why) => self.messages.push(format!("There is no comparison to export: {why}.")),
+            },
         }
     }
 
@@ -177,8 +197,7 @@ fn exported(report: &Report, export: Export) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     match export {
         Export::ReportJson => {
-            bytes = serde_json::to_vec_pretty(report).map_err(|error| format!("cannot write JSON: {error}"))?;
-            bytes.push(b'\n');
+            bytes = report::to_json(report).map_err(|error| format!("cannot write JSON: {error}"))?;
         }
         _ => text::render(report, &mut bytes, Style::PLAIN).map_err(|error| error.to_string())?,
     }

@@ -4,8 +4,10 @@ mod bar;
 mod commands;
 mod files;
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
+use bubblescope::progress::Watch;
 use bubblescope::trace::Trace;
 use eframe::egui::{self, Ui};
 use serde::{Deserialize, Serialize};
@@ -70,8 +72,8 @@ pub struct App {
     writing: Writing,
     /// What was saved last, and when.
     saved: Option<(String, f64)>,
-    /// Whether the view has been placed on what is open.
-    placed: bool,
+    /// The view that what is open was first shown in; `None` while nothing is open.
+    placed: Option<Viewport>,
     history: History,
     /// How many traces were asked for.
     asked: u64,
@@ -103,17 +105,31 @@ impl App {
 
     /// Opens a file in the background.
     pub fn open(&mut self, ctx: &egui::Context, path: &Path) {
-        self.recent.retain(|other| other != path);
-        self.recent.insert(0, path.to_owned());
-        self.recent.truncate(MOST_RECENT);
         let ctx = ctx.clone();
         self.wait_for(Loading::file(path, move || ctx.request_repaint()));
     }
 
+    /// Opens what `read` reads, in the background.
+    pub fn open_with(
+        &mut self,
+        ctx: &egui::Context,
+        name: &str,
+        read: impl FnOnce(&Path, &dyn Watch) -> anyhow::Result<Trace> + Send + 'static,
+    ) {
+        let ctx = ctx.clone();
+        self.wait_for(Loading::start(Path::new(name), move || ctx.request_repaint(), read));
+    }
+
     /// Shows a trace that is already in memory, and analyses it in the background.
     pub fn show(&mut self, ctx: &egui::Context, name: &str, trace: Trace) {
-        let ctx = ctx.clone();
-        self.wait_for(Loading::start(Path::new(name), move || ctx.request_repaint(), |_| Ok(trace)));
+        self.open_with(ctx, name, |_, _| Ok(trace));
+    }
+
+    /// Notes that a file was opened.
+    fn remember(&mut self, path: &Path) {
+        self.recent.retain(|other| other != path);
+        self.recent.insert(0, path.to_owned());
+        self.recent.truncate(MOST_RECENT);
     }
 
     fn wait_for(&mut self, mut loading: Loading) {
@@ -139,7 +155,7 @@ impl App {
             loop {
                 match one.take() {
                     Ok(Some(loaded)) => {
-                        if !self.take(one.order, loaded) {
+                        if !self.take(one, loaded) {
                             return false;
                         }
                     }
@@ -156,16 +172,21 @@ impl App {
     }
 
     /// Takes in one result; tells whether there is more to come.
-    fn take(&mut self, order: u64, loaded: Loaded) -> bool {
+    fn take(&mut self, loading: &mut Loading, loaded: Loaded) -> bool {
+        let order = loading.order;
         let doc = self.docs.iter_mut().find(|doc| doc.order == order);
         match (loaded, doc) {
             (Loaded::Document(mut document), _) => {
                 document.order = order;
-                self.add(*document);
+                if loading.is_file {
+                    self.remember(&loading.path);
+                }
+                loading.before = self.replace(order, Some(*document)).map(Box::new);
                 true
             }
             (Loaded::Analysis(analysis, launches), Some(doc)) => {
                 doc.set_analysis(analysis, launches);
+                loading.before = None;
                 self.documents_changed();
                 true
             }
@@ -187,17 +208,49 @@ impl App {
         self.version += 1;
     }
 
-    fn add(&mut self, document: Document) {
-        let at = self.docs.partition_point(|other| other.order < document.order);
-        self.docs.insert(at, document);
-        if let Some(pick) = self.timeline.selected.as_mut().filter(|pick| pick.doc >= at) {
-            pick.doc += 1;
+    /// Puts a trace into its place among the others, or nothing; gives what was there.
+    fn replace(&mut self, order: u64, document: Option<Document>) -> Option<Document> {
+        let at = self.docs.partition_point(|other| other.order < order);
+        let before = self.docs.get(at).is_some_and(|doc| doc.order == order).then(|| self.docs.remove(at));
+        let more = usize::from(document.is_some());
+        self.timeline.selected = self.timeline.selected.and_then(|mut pick| match pick.doc.cmp(&at) {
+            Ordering::Less => Some(pick),
+            // What is selected may not be there any more.
+            Ordering::Equal if before.is_some() => None,
+            Ordering::Equal | Ordering::Greater => {
+                pick.doc = pick.doc + more - usize::from(before.is_some());
+                Some(pick)
+            }
+        });
+        if let Some(mut document) = document {
+            document.offset = before.as_ref().map_or(0, |before| before.offset);
+            self.docs.insert(at, document);
         }
         self.documents_changed();
         self.traces += 1;
-        if !self.placed {
-            self.placed = true;
+        if self.docs.is_empty() {
+            self.placed = None;
+        } else if self.placed.is_none() {
             self.timeline.view = Viewport::of(self.docs[0].focus(), 0.02);
+            self.placed = Some(self.timeline.view);
+        }
+        before
+    }
+
+    /// Gives up opening a trace. The window is then as it was; only the replay can be left out of a trace that stays.
+    pub fn cancel(&mut self, position: usize) {
+        let mut loading = self.loading.remove(position);
+        match loading.stage {
+            Stage::Reading => {}
+            Stage::Analysing => {
+                self.replace(loading.order, loading.before.take().map(|before| *before));
+            }
+            Stage::Replaying => {
+                if let Some(doc) = self.docs.iter_mut().find(|doc| doc.order == loading.order) {
+                    doc.stop_replay();
+                }
+                self.documents_changed();
+            }
         }
     }
 
@@ -212,6 +265,9 @@ impl App {
         }
         self.dropped(&ctx);
         self.keys(&ctx);
+        if self.panels.compare.update(&ctx, &self.docs, self.traces) {
+            self.align();
+        }
         egui::Panel::top("bar").show(ui, |ui| self.bar_ui(&ctx, ui));
         if !self.messages.is_empty() {
             egui::Panel::top("messages").show(ui, |ui| self.messages_ui(ui));
@@ -247,7 +303,8 @@ impl App {
                 Chosen::Action(action) => actions.push(action),
                 Chosen::Bubble(Pick { doc, item: Item::Bubble(at) }) => self.show_bubble(doc, at),
                 Chosen::Bubble(pick) => actions.push(Action::ZoomTo(pick)),
-                Chosen::Align => self.align(),
+                Chosen::Align => self.show_aligned(),
+                Chosen::Command(command) => self.run(&ctx, command),
                 Chosen::Place(pick) => self.show_place(pick),
             }
         }

@@ -23,6 +23,12 @@ impl BubbleRow {
         docs.flat_map(|(doc, found)| found.bubbles().map(move |(at, _)| Self { doc, at })).collect()
     }
 
+    /// How many there are.
+    pub fn count(docs: &[Document]) -> usize {
+        let devices = docs.iter().filter_map(Document::analysis).flat_map(|analysis| &analysis.devices);
+        devices.map(|device| device.bubbles.len()).sum()
+    }
+
     fn found(self, docs: &[Document]) -> Option<(&Document, &Bubble)> {
         let doc = docs.get(self.doc)?;
         Some((doc, doc.bubble(self.at)?.1))

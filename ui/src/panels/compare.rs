@@ -1,16 +1,16 @@
 //! The opened traces as variants of one piece of work, side by side.
 
-use std::sync::Arc;
-
-use bubblescope::analysis::{Analysis, Options, analyze};
+use bubblescope::analysis::Analysis;
+use bubblescope::export;
 use bubblescope::report::compare::{PerIteration, Variant};
-use bubblescope::report::{self, Aligned, Compare, ComparedTrace, Report};
-use bubblescope::trace::{Interval, Ns, Trace};
-use eframe::egui::{self, Rect, Sense, Ui, Vec2};
+use bubblescope::report::{Aligned, Compare, ComparedTrace, Report};
+use bubblescope::trace::{Interval, Ns};
+use eframe::egui::{self, Context, Rect, Sense, Ui, Vec2};
 
 use super::{Chosen, swatch};
 use crate::align::{self, Overlay, Part, Places};
-use crate::background::Background;
+use crate::background::{Background, Wanted};
+use crate::command::Command;
 use crate::document::Document;
 use crate::format;
 use crate::theme::Palette;
@@ -39,134 +39,207 @@ pub struct Found {
 /// The comparison of the opened traces.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// Where the traces are laid over each other.
-    pub align: Align,
+    /// Where the traces are laid over each other, if the user has chosen.
+    chosen: Option<Align>,
     found: Background<u64, Found>,
+    /// Which traces are open.
+    traces: u64,
+    /// Which traces were laid over each other last.
+    laid: Option<u64>,
 }
 
 /// Compares traces by their iterations.
-fn compare(traces: &[(String, Arc<Trace>)]) -> Found {
-    let analyses: Vec<Analysis> = traces.iter().map(|(_, trace)| analyze(trace, &Options::default())).collect();
-    let aligned: Result<Vec<Aligned>, String> = traces
-        .iter()
-        .zip(&analyses)
-        .map(|((name, trace), analysis)| Aligned::find(name, trace, analysis).map_err(|error| error.to_string()))
+fn compare(docs: &[Document]) -> Found {
+    let unknown = Analysis::default();
+    let analyses: Vec<&Analysis> = docs.iter().map(|doc| doc.analysis().unwrap_or(&unknown)).collect();
+    let paths: Vec<String> = docs.iter().map(|doc| doc.path.display().to_string()).collect();
+    let each = docs.iter().zip(&paths).zip(&analyses);
+    let aligned: Result<Vec<Aligned>, String> = each
+        .map(|((doc, path), analysis)| Aligned::find(path, &doc.trace, analysis).map_err(|error| error.to_string()))
         .collect();
     let window = |at: usize| Some(aligned.as_ref().ok()?.get(at)?.window);
-    let parts = traces.iter().zip(&analyses).enumerate();
+    let parts = docs.iter().zip(&analyses).enumerate();
     let parts: Vec<Part<'_>> = parts
-        .map(|(at, ((_, trace), analysis))| Part {
-            trace,
+        .map(|(at, (doc, analysis))| Part {
+            trace: &doc.trace,
             analysis,
-            window: window(at).unwrap_or(Interval::new(Ns::ZERO, trace.end)),
+            window: window(at).unwrap_or(Interval::new(Ns::ZERO, doc.trace.end)),
         })
         .collect();
     let places = align::places(&parts);
-    Found { compare: aligned.and_then(|aligned| figures(traces, &aligned)), places }
+    Found { compare: aligned.and_then(|aligned| figures(docs, &paths, &aligned)), places }
 }
 
 /// What an iteration of each trace costs.
-fn figures(traces: &[(String, Arc<Trace>)], aligned: &[Aligned]) -> Result<Compare, String> {
-    let reports: Vec<Report> = traces
-        .iter()
-        .zip(aligned)
-        .map(|((name, trace), part)| {
-            let analysis = analyze(trace, &Options { window: Some(part.window), ..Options::default() });
-            Report::new(trace, &analysis, &report::Options { path: name.clone(), top: 0 })
-        })
-        .collect();
-    let compared: Vec<ComparedTrace<'_>> = traces
-        .iter()
-        .zip(aligned)
-        .zip(&reports)
-        .map(|(((name, _), aligned), report)| ComparedTrace { path: name, aligned, report })
-        .collect();
+fn figures(docs: &[Document], paths: &[String], aligned: &[Aligned]) -> Result<Compare, String> {
+    let each = docs.iter().zip(paths).zip(aligned);
+    let reports: Vec<Report> = each.map(|((doc, path), part)| part.report(path, &doc.trace)).collect();
+    let each = paths.iter().zip(aligned).zip(&reports);
+    let compared: Vec<ComparedTrace<'_>> =
+        each.map(|((path, aligned), report)| ComparedTrace { path, aligned, report }).collect();
     Compare::of_traces(&compared).map_err(|error| error.to_string())
 }
 
+/// A comparison as comma-separated values.
+pub fn comparison_csv(compare: &Compare) -> String {
+    let mut csv = Vec::new();
+    // Writing into memory does not fail.
+    drop(export::comparison_csv(compare, &mut csv));
+    String::from_utf8_lossy(&csv).into_owned()
+}
+
 impl Comparison {
-    /// The last comparison, if there is one.
+    /// The comparison of what is open, if there is one.
     pub fn found(&self) -> Option<&Found> {
-        self.found.last().map(|(_, found)| found)
+        self.found.last().filter(|(traces, _)| *traces == self.traces).map(|(_, found)| found)
     }
 
-    /// What the traces are laid over each other at; `None` when they have no such place.
+    /// The figures per iteration, or why there are none.
+    ///
+    /// # Errors
+    /// A sentence without its full stop.
+    pub fn figures(&self) -> Result<&Compare, &str> {
+        match self.found() {
+            Some(found) => found.compare.as_ref().map_err(String::as_str),
+            None => Err("two to four traces must be open, and analysed"),
+        }
+    }
+
+    /// Compares the traces in the background when there are several; `traces` changes whenever they do. Tells whether
+    /// the traces have to be laid over each other anew.
+    pub fn update(&mut self, ctx: &Context, docs: &[Document], traces: u64) -> bool {
+        self.traces = traces;
+        if docs.len() < 2 {
+            self.found = Background::default();
+            return false;
+        }
+        if !docs.iter().all(|doc| doc.analysis().is_some()) {
+            return false;
+        }
+        let found = self.found.get(ctx, traces, || {
+            let docs: Vec<Document> = docs.iter().map(Document::without_rows).collect();
+            move |_: &Wanted| compare(&docs)
+        });
+        found.is_some() && self.laid.replace(traces) != Some(traces)
+    }
+
+    /// Where the traces are laid over each other: unless the user chose, at their first iteration after warm-up, else
+    /// at their starts.
+    pub fn align(&self) -> Align {
+        let Some(found) = self.found() else { return Align::Start };
+        match &self.chosen {
+            Some(Align::Range(name)) if found.places.at_range(name).is_some() => Align::Range(name.clone()),
+            Some(Align::Iteration(number)) if *number < found.places.iterations() => Align::Iteration(*number),
+            Some(Align::Start) => Align::Start,
+            _ if found.places.iterations() > 0 => Align::Iteration(0),
+            _ => Align::Start,
+        }
+    }
+
+    /// Where the traces are laid over each other, in words; `None` while there is no comparison.
+    pub fn place(&self) -> Option<String> {
+        self.found()?;
+        Some(match self.align() {
+            Align::Start => "aligned at their starts".to_owned(),
+            Align::Iteration(number) => format!("aligned at iteration {number}"),
+            Align::Range(name) => format!("aligned at range {name}"),
+        })
+    }
+
+    /// What the traces are laid over each other at; `None` when that is their starts.
     pub fn overlay(&self) -> Option<Overlay> {
         let places = &self.found()?.places;
-        match &self.align {
+        match self.align() {
             Align::Start => None,
-            Align::Iteration(number) => places.at_iteration(*number),
-            Align::Range(name) => places.at_range(name),
+            Align::Iteration(number) => places.at_iteration(number),
+            Align::Range(name) => places.at_range(&name),
         }
     }
 
     /// Shows the comparison.
-    pub fn show(&mut self, ui: &mut Ui, docs: &[Document], version: u64) -> Option<Chosen> {
+    pub fn show(&mut self, ui: &mut Ui, docs: &[Document]) -> Option<Chosen> {
         if docs.len() < 2 {
             ui.label("Open two to four traces of the same work to compare them: with and without its syncs, say.");
             return None;
         }
-        let ctx = ui.ctx().clone();
-        let found = self.found.get(&ctx, version, || {
-            let traces: Vec<_> = docs.iter().map(|doc| (doc.name.clone(), doc.trace.clone())).collect();
-            move || compare(&traces)
-        });
-        let Some(found) = found else {
+        let before = self.align();
+        let Some(found) = self.found() else {
             ui.horizontal(|ui| {
                 ui.spinner();
                 ui.label("Comparing…");
             });
             return None;
         };
-        let mut align = self.align.clone();
-        align_ui(ui, &mut align, &found.places);
+        let mut align = before;
+        let mut chose = false;
+        let mut chosen = None;
+        ui.horizontal(|ui| {
+            chose = align_ui(ui, &mut align, &found.places);
+            if let Ok(compare) = &found.compare {
+                ui.separator();
+                chosen = export_ui(ui, compare);
+            }
+        });
         match &found.compare {
             Err(why) => {
-                ui.label(format!("No figures per iteration: {why}"));
+                ui.label(format!("No figures per iteration: {why}."));
             }
             Ok(compare) => {
                 egui::ScrollArea::both().id_salt("compare").auto_shrink(false).show(ui, |ui| compare_ui(ui, compare));
             }
         }
-        let changed = align != self.align;
-        self.align = align;
-        changed.then_some(Chosen::Align)
+        if chose {
+            self.chosen = Some(align);
+            chosen = Some(Chosen::Align);
+        }
+        chosen
     }
 }
 
-/// Where to lay the traces over each other.
-fn align_ui(ui: &mut Ui, align: &mut Align, places: &Places) {
-    ui.horizontal(|ui| {
-        ui.label("Lay over each other:");
-        ui.radio_value(align, Align::Start, "starts");
-        let last = places.iterations().saturating_sub(1);
-        let mut number = if let Align::Iteration(number) = align { (*number).min(last) } else { 0 };
-        let chosen = matches!(align, Align::Iteration(_));
-        ui.add_enabled_ui(places.iterations() > 0, |ui| {
-            let radio = ui.radio(chosen, "iteration").on_hover_text("Counted from 0 after warm-up");
-            let value = egui::DragValue::new(&mut number).range(0..=last).speed(0.1);
-            let moved = ui.add(value).labelled_by(radio.id).changed();
-            if radio.clicked() || moved {
-                *align = Align::Iteration(number);
-            }
-        });
-        ui.add_enabled_ui(!places.ranges.is_empty(), |ui| {
-            let chosen = if let Align::Range(name) = align { Some(name.clone()) } else { None };
-            let radio = ui.radio(chosen.is_some(), "range").on_hover_text("A range that all traces have");
-            let mut name = chosen.or_else(|| Some(places.ranges.first()?.name.clone())).unwrap_or_default();
-            let before = name.clone();
-            let list = egui::ComboBox::from_id_salt("range").selected_text(&name).width(160.0);
-            let list = list.show_ui(ui, |ui| {
-                for range in &places.ranges {
-                    ui.selectable_value(&mut name, range.name.clone(), &range.name);
-                }
-            });
-            list.response.labelled_by(radio.id);
-            if (radio.clicked() || name != before) && !name.is_empty() {
-                *align = Align::Range(name);
-            }
-        });
+/// What can be done with the table.
+fn export_ui(ui: &mut Ui, compare: &Compare) -> Option<Chosen> {
+    if ui.button("Copy as CSV").clicked() {
+        ui.ctx().copy_text(comparison_csv(compare));
+    }
+    let each = [(Command::CompareCsv, "Export CSV…"), (Command::CompareJson, "Export JSON…")];
+    let clicked = each.into_iter().filter(|(_, label)| ui.button(*label).clicked());
+    clicked.last().map(|(command, _)| Chosen::Command(command))
+}
+
+/// Where to lay the traces over each other; tells whether the user has chosen, if only the same place again.
+fn align_ui(ui: &mut Ui, align: &mut Align, places: &Places) -> bool {
+    ui.label("Lay over each other:");
+    let mut chose = ui.radio_value(align, Align::Start, "starts").clicked();
+    let last = places.iterations().saturating_sub(1);
+    let mut number = if let Align::Iteration(number) = align { (*number).min(last) } else { 0 };
+    let chosen = matches!(align, Align::Iteration(_));
+    ui.add_enabled_ui(places.iterations() > 0, |ui| {
+        let radio = ui.radio(chosen, "iteration").on_hover_text("Counted from 0 after warm-up");
+        let value = egui::DragValue::new(&mut number).range(0..=last).speed(0.1);
+        let moved = ui.add(value).labelled_by(radio.id).changed();
+        if radio.clicked() || moved {
+            *align = Align::Iteration(number);
+            chose = true;
+        }
     });
+    ui.add_enabled_ui(!places.ranges.is_empty(), |ui| {
+        let chosen = if let Align::Range(name) = align { Some(name.clone()) } else { None };
+        let radio = ui.radio(chosen.is_some(), "range").on_hover_text("A range that all traces have");
+        let mut name = chosen.or_else(|| Some(places.ranges.first()?.name.clone())).unwrap_or_default();
+        let before = name.clone();
+        let list = egui::ComboBox::from_id_salt("range").selected_text(&name).width(160.0);
+        let list = list.show_ui(ui, |ui| {
+            for range in &places.ranges {
+                ui.selectable_value(&mut name, range.name.clone(), &range.name);
+            }
+        });
+        list.response.labelled_by(radio.id);
+        if (radio.clicked() || name != before) && !name.is_empty() {
+            *align = Align::Range(name);
+            chose = true;
+        }
+    });
+    chose
 }
 
 fn compare_ui(ui: &mut Ui, compare: &Compare) {

@@ -7,7 +7,7 @@ use eframe::egui::{self, Color32, RichText, Ui};
 use super::Chosen;
 use crate::document::{Document, Pick};
 use crate::format;
-use crate::table::{Cell, Column, Row, Table};
+use crate::table::{Cell, Column, Row, Source, Table};
 use crate::theme::Palette;
 
 /// One finding of one trace.
@@ -87,7 +87,7 @@ impl FindingsPanel {
         for doc in docs {
             if let Some(state) = state(doc) {
                 ui.horizontal(|ui| {
-                    if doc.full().is_none() {
+                    if doc.full().is_none() && !doc.replay_is_stopped() {
                         ui.spinner();
                     }
                     ui.strong(&doc.name);
@@ -99,14 +99,15 @@ impl FindingsPanel {
         if all.is_empty() {
             return None;
         }
-        let rows = self.table.rows(docs, version, || all.clone());
+        let source = Source { version, len: all.len(), all: FindingRow::all };
+        let (rows, _) = self.table.rows(ui.ctx(), docs, &source);
         let shown = self.chosen.filter(|row| rows.contains(row)).or(rows.first().copied());
         let mut place = None;
         let width = ui.available_width();
         ui.horizontal_top(|ui| {
             ui.vertical(|ui| {
                 ui.set_width((width * 0.5).max(300.0));
-                if let Some(row) = self.table.show(ui, docs, version, shown, || all.clone()) {
+                if let Some(row) = self.table.show(ui, docs, shown, &source) {
                     self.chosen = Some(row);
                 }
             });
@@ -126,6 +127,9 @@ impl FindingsPanel {
 /// Why there is nothing to show of a trace; `None` when there is.
 fn state(doc: &Document) -> Option<String> {
     let Some(full) = doc.full() else {
+        if doc.replay_is_stopped() {
+            return Some("The replay was stopped, so no gain can be told. Reload to run it.".to_owned());
+        }
         return Some(
             "The recording is being replayed with each change that might help: gains are promised only from that."
                 .to_owned(),

@@ -5,7 +5,7 @@ use bubblescope::trace::Interval;
 use eframe::egui::{self, Ui};
 
 use super::overview::figures_ui;
-use crate::background::Background;
+use crate::background::{Background, Wanted};
 use crate::document::Document;
 use crate::format;
 
@@ -32,7 +32,7 @@ impl Measured {
         let ctx = ui.ctx().clone();
         let figures = self.figures.get(&ctx, (interval, version), || {
             let windows: Vec<_> = docs.iter().map(|doc| (doc.trace.clone(), doc.unshifted(interval))).collect();
-            move || {
+            move |_: &Wanted| {
                 let figures = windows
                     .iter()
                     .map(|(trace, window)| analyze(trace, &Options { window: Some(*window), ..Options::default() }));

@@ -13,7 +13,7 @@ mod search;
 mod sync_calls;
 
 pub use bubbles::BubbleRow;
-pub use compare::{Align, Comparison};
+pub use compare::{Align, Comparison, comparison_csv};
 pub use details::{details_ui, summary};
 pub use findings::{FindingRow, FindingsPanel};
 pub use launches::LaunchRow;
@@ -27,8 +27,9 @@ use bubblescope::trace::CallIdx;
 use eframe::egui::{self, Color32, Sense, Ui, Vec2};
 use serde::{Deserialize, Serialize};
 
+use crate::command::Command;
 use crate::document::{Document, Item, Pick};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Source, Table};
 use crate::timeline::{Action, Timeline};
 
 /// What the panel below the timeline shows.
@@ -102,6 +103,8 @@ pub enum Chosen {
     Place(Pick),
     /// Lay the traces over each other as the comparison says.
     Align,
+    /// Something that a menu can do, too.
+    Command(Command),
 }
 
 /// Numbers that change when what the panels show does.
@@ -145,20 +148,23 @@ impl Panels {
                     Item::Bubble(at) => Some(BubbleRow { doc: pick.doc, at }),
                     _ => None,
                 });
-                let row = self.bubbles.show(ui, docs, version, selected, || BubbleRow::all(docs));
+                let source = Source { version, len: BubbleRow::count(docs), all: BubbleRow::all };
+                let row = self.bubbles.show(ui, docs, selected, &source);
                 chosen.extend(row.map(|row| Chosen::Bubble(Pick { doc: row.doc, item: Item::Bubble(row.at) })));
             }
             Tab::SyncCalls => {
-                let row = self.sync_calls.show(ui, docs, version, None, || SyncRow::all(docs));
+                let source = Source { version, len: SyncRow::all(docs).len(), all: SyncRow::all };
+                let row = self.sync_calls.show(ui, docs, None, &source);
                 chosen.extend(row.and_then(|row| Some(call(row.doc, row.longest(docs)?))));
             }
             Tab::Launches => {
-                let row = self.launches.show(ui, docs, version, None, || LaunchRow::all(docs));
+                let source = Source { version, len: LaunchRow::all(docs).len(), all: LaunchRow::all };
+                let row = self.launches.show(ui, docs, None, &source);
                 chosen.extend(row.and_then(|row| Some(call(row.doc, row.found(docs)?.longest))));
             }
             Tab::Quality => quality::quality_ui(ui, docs),
             Tab::Measure => self.measured.show(ui, docs, timeline.measured, versions.traces),
-            Tab::Compare => chosen.extend(self.compare.show(ui, docs, versions.traces)),
+            Tab::Compare => chosen.extend(self.compare.show(ui, docs)),
             Tab::Search => chosen.extend(self.search.show(ui, docs, version).map(Chosen::Action)),
         }
         chosen

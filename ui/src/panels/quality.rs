@@ -125,6 +125,7 @@ fn computed(doc: &Document, analysis: &Analysis) -> Vec<Fact> {
         },
     ];
     let (value, bad) = match doc.full() {
+        None if doc.replay_is_stopped() => ("the replay was stopped".to_owned(), false),
         None => ("the replay still runs".to_owned(), false),
         Some(full) => match &full.replay {
             None => ("nothing to replay".to_owned(), false),

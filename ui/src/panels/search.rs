@@ -1,11 +1,15 @@
 //! Search over the names of ops, calls and ranges.
 
+use std::sync::Arc;
+
 use bubblescope::report::demangle;
 use bubblescope::trace::{CallIdx, NameId, Ns, OpIdx, RangeIdx, Trace};
-use eframe::egui::{self, Ui};
+use eframe::egui::{self, Context, Ui};
 
+use crate::background::{Background, Wanted};
 use crate::document::{Document, Item, Pick};
-use crate::table::{Cell, Column, Row, Table};
+use crate::format;
+use crate::table::{Cell, Column, Row, Source, Table};
 use crate::timeline::Action;
 
 /// What kind of thing has a name.
@@ -27,6 +31,9 @@ pub struct Hit {
     longest: Ns,
 }
 
+/// Every thing of a hit as start and position in its table, by start.
+type Things = Arc<[(Ns, u32)]>;
+
 /// The search.
 #[derive(Debug, Default)]
 pub struct Search {
@@ -34,12 +41,20 @@ pub struct Search {
     pub text: String,
     /// Whether the field takes the keyboard in the next frame.
     pub focus: bool,
-    hits: Vec<Hit>,
-    made_for: Option<(String, u64)>,
+    hits: Background<(String, u64), Arc<[Hit]>>,
+    /// Counts the searches.
     searches: u64,
+    searched: Option<(String, u64)>,
     table: Table<Hit>,
+    /// The things of the hit that is walked through.
+    things: Background<(Hit, u64), Things>,
+    /// Whether to go to the next thing of a hit, of the first one if it is not said, as soon as it is known.
+    next: Option<Option<Hit>>,
     last: Option<Pick>,
 }
+
+/// Up to so many events are searched at once, which takes less than a millisecond; more by a thread of their own.
+const FEW_EVENTS: usize = 50_000;
 
 /// Start, end and name of every thing of a kind, in the order of its table.
 fn things(trace: &Trace, kind: Kind) -> Box<dyn Iterator<Item = (Ns, Ns, NameId)> + '_> {
@@ -58,8 +73,8 @@ fn things(trace: &Trace, kind: Kind) -> Box<dyn Iterator<Item = (Ns, Ns, NameId)
     }
 }
 
-/// Counts what has a name that contains `text`, upper and lower case alike.
-fn find(docs: &[Document], text: &str) -> Vec<Hit> {
+/// Counts what has a name that contains `text`, upper and lower case alike; nothing when it is no longer `wanted`.
+fn find(docs: &[Document], text: &str, wanted: &Wanted) -> Vec<Hit> {
     let text = text.to_lowercase();
     let mut hits = Vec::new();
     if text.is_empty() {
@@ -76,6 +91,9 @@ fn find(docs: &[Document], text: &str) -> Vec<Hit> {
             continue;
         }
         for kind in [Kind::Op, Kind::Call, Kind::Range] {
+            if wanted.is_over() {
+                return Vec::new();
+            }
             let mut by_name: Vec<Option<Hit>> = vec![None; matches.len()];
             for (start, end, name) in
                 things(trace, kind).filter(|(_, _, name)| matches.get(name.index()) == Some(&true))
@@ -93,20 +111,25 @@ fn find(docs: &[Document], text: &str) -> Vec<Hit> {
     hits
 }
 
-/// The next thing of a hit after a moment, or the first if there is none.
-fn next(docs: &[Document], hit: Hit, after: Option<Pick>) -> Option<Pick> {
-    let doc = docs.get(hit.doc)?;
-    let item = |at: usize| match hit.kind {
-        Kind::Op => Item::Op(OpIdx::from_index(at)),
-        Kind::Call => Item::Call(CallIdx::from_index(at)),
-        Kind::Range => Item::Range(RangeIdx::from_index(at)),
+/// Every thing of a hit.
+fn things_of(docs: &[Document], hit: Hit) -> Things {
+    let Some(doc) = docs.get(hit.doc) else { return [].into() };
+    let all = things(&doc.trace, hit.kind).enumerate().filter(|(_, (_, _, name))| *name == hit.name);
+    let mut all: Vec<(Ns, u32)> = all.map(|(at, (start, _, _))| (start, at as u32)).collect();
+    all.sort_unstable();
+    all.into()
+}
+
+/// The thing after the last one, or the first.
+fn next(hit: Hit, things: &[(Ns, u32)], last: Option<Pick>) -> Option<Pick> {
+    let item = |at: u32| match hit.kind {
+        Kind::Op => Item::Op(OpIdx(at)),
+        Kind::Call => Item::Call(CallIdx(at)),
+        Kind::Range => Item::Range(RangeIdx(at)),
     };
-    let all = || things(&doc.trace, hit.kind).enumerate().filter(|(_, (_, _, name))| *name == hit.name);
-    let all = || all().map(|(at, (start, _, _))| (start, at));
-    let after = after.filter(|pick| pick.doc == hit.doc);
-    let position = after.and_then(|pick| all().find(|&(_, at)| item(at) == pick.item));
-    let following = position.and_then(|position| all().filter(|other| *other > position).min());
-    following.or_else(|| all().min()).map(|(_, at)| Pick { doc: hit.doc, item: item(at) })
+    let is_last = |&(_, at): &(Ns, u32)| last == Some(Pick { doc: hit.doc, item: item(at) });
+    let following = things.iter().position(is_last).and_then(|position| things.get(position + 1));
+    following.or(things.first()).map(|&(_, at)| Pick { doc: hit.doc, item: item(at) })
 }
 
 impl Row for Hit {
@@ -133,31 +156,48 @@ impl Row for Hit {
 }
 
 impl Search {
-    /// Searches if the text or the documents have changed.
-    fn update(&mut self, docs: &[Document], version: u64) {
+    /// The hits, if they are known.
+    fn hits(&mut self, ctx: &Context, docs: &[Document], version: u64) -> Option<Arc<[Hit]>> {
         let wanted = (self.text.clone(), version);
-        if self.made_for.as_ref() != Some(&wanted) {
-            self.hits = find(docs, &self.text);
-            self.made_for = Some(wanted);
+        let text = self.text.clone();
+        let hits = if is_small(docs) {
+            Some(self.hits.get_now(wanted.clone(), || find(docs, &text, &Wanted::default()).into()))
+        } else {
+            self.hits.get(ctx, wanted.clone(), || {
+                let docs: Vec<Document> = docs.iter().map(Document::without_rows).collect();
+                move |until: &Wanted| find(&docs, &text, until).into()
+            })
+        };
+        let hits = Arc::clone(hits?);
+        if self.searched.as_ref() != Some(&wanted) {
+            (self.searched, self.last) = (Some(wanted), None);
             self.searches += 1;
-            self.last = None;
         }
+        Some(hits)
     }
 
-    /// The next thing of the first row.
-    fn step(&mut self, docs: &[Document], hit: Option<Hit>) -> Option<Action> {
-        let hit = match hit {
-            Some(hit) => hit,
-            None => *self.table.rows(docs, self.searches, || self.hits.clone()).first()?,
+    /// The next thing, once it is known.
+    fn step(&mut self, ctx: &Context, docs: &[Document], version: u64, first: Option<Hit>) -> Option<Action> {
+        let hit = self.next?.or(first)?;
+        let wanted = (hit, version);
+        let things = if is_small(docs) {
+            self.things.get_now(wanted, || things_of(docs, hit))
+        } else {
+            self.things.get(ctx, wanted, || {
+                let docs: Vec<Document> = docs.iter().map(Document::without_rows).collect();
+                move |_: &Wanted| things_of(&docs, hit)
+            })?
         };
-        let pick = next(docs, hit, self.last)?;
-        self.last = Some(pick);
-        Some(Action::ZoomTo(pick))
+        let pick = next(hit, things, self.last);
+        self.next = None;
+        self.last = Some(pick?);
+        pick.map(Action::ZoomTo)
     }
 
     /// Shows the field and what was found; a click on a row goes to its things one after the other.
     pub fn show(&mut self, ui: &mut Ui, docs: &[Document], version: u64) -> Option<Action> {
-        let mut stepped = false;
+        let ctx = ui.ctx().clone();
+        let hits = self.hits(&ctx, docs, version);
         ui.horizontal(|ui| {
             let label = ui.label("Search names");
             let field = ui.add(egui::TextEdit::singleline(&mut self.text).desired_width(300.0)).labelled_by(label.id);
@@ -165,15 +205,38 @@ impl Search {
                 field.request_focus();
             }
             if field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter)) {
-                stepped = true;
+                self.next = Some(None);
                 field.request_focus();
             }
-            ui.weak("Enter goes to the next");
+            if self.text.is_empty() {
+                ui.weak("Names of ops, API calls and ranges; upper and lower case are alike.");
+            } else if let Some(hits) = &hits {
+                let things: u64 = hits.iter().map(|hit| hit.count).sum();
+                ui.weak(format!("{} in all. Enter goes to the next.", format::count(things)));
+            } else {
+                ui.spinner();
+            }
         });
-        self.update(docs, version);
-        let clicked = self.table.show(ui, docs, self.searches, None, || self.hits.clone());
-        if stepped || clicked.is_some() { self.step(docs, clicked) } else { None }
+        let hits = hits.or_else(|| self.hits.last().map(|(_, hits)| Arc::clone(hits))).unwrap_or_else(|| [].into());
+        let all = Arc::clone(&hits);
+        let source = Source { version: self.searches, len: hits.len(), all: move |_: &[Document]| all.to_vec() };
+        let clicked = self.table.show(ui, docs, None, &source);
+        if clicked.is_some() {
+            self.next = Some(clicked);
+        }
+        let (rows, ready) = self.table.rows(&ctx, docs, &source);
+        let known = self.searched.as_ref().is_some_and(|(text, of)| (text, *of) == (&self.text, version));
+        let first = rows.first().copied().filter(|_| ready && known);
+        if known && ready && rows.is_empty() {
+            self.next = None;
+        }
+        self.step(&ctx, docs, version, first)
     }
+}
+
+/// Whether everything can be looked at within a frame.
+fn is_small(docs: &[Document]) -> bool {
+    docs.iter().map(|doc| doc.trace.event_count()).sum::<usize>() <= FEW_EVENTS
 }
 
 #[cfg(test)]
@@ -187,7 +250,7 @@ mod tests {
     #[test]
     fn names_are_found_counted_and_walked_through() {
         let docs = [Document::new(Path::new("a"), Arc::new(testing::trace(1, 8)))];
-        let hits = find(&docs, "SAXPY(");
+        let hits = find(&docs, "SAXPY(", &Wanted::default());
         assert_eq!(hits.len(), 1, "demangled names are searched");
         let starts: Vec<Ns> = {
             let ops = &docs[0].trace.ops;
@@ -197,12 +260,13 @@ mod tests {
         let mut last = None;
         let mut seen = Vec::new();
         for _ in 0..=starts.len() {
-            last = next(&docs, hits[0], last);
+            last = next(hits[0], &things_of(&docs, hits[0]), last);
             let Some(Pick { item: Item::Op(op), .. }) = last else { panic!("no op") };
             seen.push(docs[0].trace.ops.start[op.index()]);
         }
         assert_eq!(seen[..starts.len()], starts);
         assert_eq!(seen.last(), starts.first(), "after the last comes the first");
-        assert!(find(&docs, "no such name").is_empty() && find(&docs, "").is_empty());
+        let none = |text| find(&docs, text, &Wanted::default()).is_empty();
+        assert!(none("no such name") && none(""));
     }
 }

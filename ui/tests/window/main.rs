@@ -1,5 +1,9 @@
 //! Drives the whole window without a display.
 
+mod files;
+mod gestures;
+mod rows;
+
 use std::time::{Duration, Instant};
 
 use bubblescope::analysis::{Options, analyze};

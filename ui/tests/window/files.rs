@@ -1,0 +1,189 @@
+//! Opening and cancelling, comparing and exporting.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bubblescope_ui::panels::{Align, Tab};
+use bubblescope_ui::{App, testing};
+use eframe::egui::Key;
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable as _;
+
+use crate::{press, save, settle, window};
+
+/// Runs frames until something holds.
+fn until(harness: &mut Harness<'_, App>, what: &str, done: impl Fn(&Harness<'_, App>) -> bool) {
+    let start = Instant::now();
+    while !done(harness) {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never comes: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+        harness.run_steps(1);
+    }
+    harness.run_steps(2);
+}
+
+/// Opens a recording that is read until it is cancelled; tells whether reading has stopped.
+fn endless(harness: &mut Harness<'_, App>) -> Arc<AtomicBool> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let (told, ctx) = (Arc::clone(&stopped), harness.ctx.clone());
+    harness.state_mut().open_with(&ctx, "endless", move |_, watch| {
+        watch.progress(45, 100);
+        while !watch.is_cancelled() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        told.store(true, Ordering::Relaxed);
+        anyhow::bail!("it was cancelled")
+    });
+    stopped
+}
+
+#[test]
+fn a_cancelled_load_stops_at_once_and_leaves_the_window_as_it_was() {
+    let mut harness = window(2, 20);
+    press(&mut harness, Key::B);
+    let before = |app: &App| (app.docs.len(), app.timeline.view, app.timeline.selected, app.recent.clone());
+    until(&mut harness, "the replay", |harness| !harness.state().is_working());
+    let was = before(harness.state());
+    let stopped = endless(&mut harness);
+    until(&mut harness, "progress", |harness| harness.query_by_label_contains("endless · 45 %").is_some());
+    harness.get_by_label("Cancel").click();
+    harness.run_steps(1);
+    let start = Instant::now();
+    until(&mut harness, "the end", |_| stopped.load(Ordering::Relaxed));
+    assert!(start.elapsed() < Duration::from_millis(300), "{:?}", start.elapsed());
+    harness.run_steps(3);
+    assert_eq!(before(harness.state()), was);
+    assert_eq!(harness.state().messages, Vec::<String>::new(), "nothing is told of what was asked for");
+    assert!(!harness.state().is_working() && harness.query_by_label("Cancel").is_none());
+}
+
+#[test]
+fn cancelling_the_only_load_leads_back_to_the_first_window() {
+    let mut harness =
+        Harness::builder().with_size([1000.0, 600.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &[]));
+    endless(&mut harness);
+    harness.run_steps(2);
+    harness.get_by_label("Opening…");
+    harness.get_by_label("Cancel").click();
+    harness.run_steps(3);
+    harness.get_by_label_contains("Drop traces here");
+    // What is opened next is placed as if it were the first.
+    let ctx = harness.ctx.clone();
+    harness.state_mut().show(&ctx, "generated", testing::trace(1, 10));
+    settle(&mut harness);
+    let app = harness.state();
+    assert!(app.timeline.view.start() <= 0 && app.timeline.view.end() >= app.docs[0].trace.end.0);
+}
+
+fn recording(variant: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/scalar-readback/kernels-4");
+    folder.join(variant).with_extension("bubcap")
+}
+
+fn opened(variants: &[&str]) -> Harness<'static, App> {
+    let paths: Vec<PathBuf> = variants.iter().map(|variant| recording(variant)).collect();
+    let mut harness =
+        Harness::builder().with_size([1280.0, 720.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &paths));
+    settle(&mut harness);
+    harness
+}
+
+#[test]
+fn a_reload_keeps_what_is_open_until_it_is_read_anew_and_failing_keeps_it_too() {
+    let copy = std::env::temp_dir().join(format!("bubblescope-{}-reload.bubcap", std::process::id()));
+    std::fs::copy(recording("sync"), &copy).unwrap();
+    let mut harness = Harness::builder()
+        .with_size([1000.0, 600.0])
+        .build_eframe(|creation| App::new(&creation.egui_ctx, std::slice::from_ref(&copy)));
+    settle(&mut harness);
+    assert_eq!(harness.state().recent, std::slice::from_ref(&copy));
+    let events = harness.state().docs[0].trace.event_count();
+    std::fs::copy(recording("graph"), &copy).unwrap();
+    press(&mut harness, Key::F5);
+    assert_eq!(harness.state().docs.len(), 1, "it stays meanwhile");
+    until(&mut harness, "the other", |harness| harness.state().docs[0].trace.event_count() != events);
+    settle(&mut harness);
+    assert!(harness.state().docs[0].analysis().is_some());
+    std::fs::remove_file(&copy).unwrap();
+    press(&mut harness, Key::F5);
+    until(&mut harness, "a message", |harness| !harness.state().messages.is_empty());
+    assert_eq!(harness.state().docs.len(), 1, "what was read stays open");
+}
+
+#[test]
+fn traces_with_iterations_are_laid_over_each_other_at_the_first_one_unasked() {
+    let harness = &mut opened(&["sync", "async", "graph"]);
+    until(harness, "the comparison", |harness| harness.state().panels.compare.found().is_some());
+    let app = harness.state();
+    assert_eq!(app.panels.compare.align(), Align::Iteration(0));
+    harness.get_by_label("aligned at iteration 0");
+    let moments = app.panels.compare.overlay().unwrap().moments;
+    for (doc, moment) in app.docs.iter().zip(&moments) {
+        assert_eq!(moment.0 + doc.offset, moments[0].0, "{}", doc.name);
+        let (focus, view) = (doc.focus(), app.timeline.view);
+        assert!(view.start() <= focus.start.0 && focus.end.0 <= view.end(), "all of {} is in sight", doc.name);
+    }
+    harness.state_mut().panels.tab = Tab::Compare;
+    harness.run_steps(2);
+    harness.get_by_label("starts").click();
+    harness.run_steps(3);
+    harness.get_by_label("aligned at their starts");
+    assert!(harness.state().docs.iter().all(|doc| doc.offset == 0));
+}
+
+#[test]
+fn traces_without_iterations_stay_at_their_starts_and_say_so() {
+    let mut harness = Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| {
+        let mut app = App::new(&creation.egui_ctx, &[]);
+        for name in ["one", "two"] {
+            app.show(&creation.egui_ctx, name, testing::trace(0, 0));
+        }
+        app
+    });
+    settle(&mut harness);
+    until(&mut harness, "the comparison", |harness| harness.state().panels.compare.found().is_some());
+    assert_eq!(harness.state().panels.compare.align(), Align::Start);
+    harness.get_by_label("aligned at their starts");
+    harness.state_mut().panels.tab = Tab::Compare;
+    harness.run_steps(2);
+    harness.get_by_label_contains("No figures per iteration");
+}
+
+#[test]
+fn a_comparison_is_exported_as_its_contract_and_as_a_table() {
+    let mut harness = opened(&["sync", "async", "graph"]);
+    until(&mut harness, "the comparison", |harness| harness.state().panels.compare.found().is_some());
+    let file =
+        |ending: &str| std::env::temp_dir().join(format!("bubblescope-{}-compared.{ending}", std::process::id()));
+    save(&mut harness, Key::M, &file("json"));
+    let json = std::fs::read(file("json")).unwrap();
+    let compare: bubblescope::report::Compare = serde_json::from_slice(&json).unwrap();
+    let figures = harness.state().panels.compare.figures().unwrap();
+    assert!(bubblescope::report::to_json(figures).unwrap() == json, "it is what the command line would write");
+    assert!(String::from_utf8_lossy(&json).contains("\"schema\": \"bubblescope.compare/1\""));
+    let names: Vec<&str> = compare.variants.iter().map(|variant| variant.variant.as_str()).collect();
+    assert_eq!(names, ["sync", "async", "graph"]);
+    assert_eq!(compare.variants[0].path.as_deref(), recording("sync").to_str());
+
+    save(&mut harness, Key::K, &file("csv"));
+    let csv = std::fs::read_to_string(file("csv")).unwrap();
+    assert_eq!(csv.lines().count(), 4);
+    assert!(csv.starts_with("variant,path,iterations,"));
+    for ending in ["json", "csv"] {
+        std::fs::remove_file(file(ending)).unwrap();
+    }
+
+    harness.state_mut().panels.tab = Tab::Compare;
+    harness.run_steps(2);
+    harness.get_by_label("Copy as CSV").click();
+    harness.run_steps(1);
+    let copied = harness
+        .output()
+        .platform_output
+        .commands
+        .iter()
+        .any(|command| matches!(command, eframe::egui::OutputCommand::CopyText(text) if *text == csv));
+    assert!(copied, "the table is in the clipboard");
+}
