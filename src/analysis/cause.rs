@@ -78,6 +78,16 @@ words! {
     }
 }
 
+impl Cause {
+    /// Whether the call that goes with the cause is to blame; else it is only the launch that came late.
+    pub const fn blames_call(self) -> bool {
+        matches!(
+            self,
+            Self::Sync | Self::BlockingCopy | Self::Allocation | Self::ModuleLoad | Self::GraphBuild | Self::Profiler
+        )
+    }
+}
+
 words! {
     /// Where some nanoseconds of a bubble went.
     SegmentKind {

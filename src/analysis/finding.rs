@@ -40,6 +40,8 @@ words! {
         CommandBufferFull => "command-buffer-full",
         /// The host asks again and again whether work is done.
         BusyPolling => "busy-polling",
+        /// What a program does once to get ready, inside the time that was looked at.
+        OneTimeSetup => "one-time-setup",
     }
 }
 

@@ -66,6 +66,8 @@ pub fn full(trace: &Trace, options: &Options) -> FullAnalysis {
     for (row, cost) in analysis.sync_calls.iter_mut().zip(costs) {
         row.recoverable = cost;
     }
+    // A stable sort: rows whose gain is not known stay in their order, behind the others.
+    analysis.sync_calls.sort_by_key(|row| std::cmp::Reverse(row.recoverable));
     let replay = facts(&replay, &findings, &options.what_if);
     FullAnalysis { analysis, findings, replay: Some(replay) }
 }
@@ -81,8 +83,15 @@ fn facts(replay: &Replay<'_>, findings: &Findings, asked: &[Change]) -> ReplayFa
     if facts.withheld {
         return facts;
     }
-    let lists: Vec<Vec<Change>> = asked.iter().map(|change| vec![change.clone()]).collect();
-    let answers = asked.iter().zip(replay.each(&lists));
+    // What is asked twice, or is the remedy of a finding, has one answer.
+    let mut lists: Vec<Vec<Change>> = Vec::new();
+    for change in asked {
+        let known = |changes: &Vec<Change>| changes.as_slice() == std::slice::from_ref(change);
+        if !lists.iter().any(known) && !findings.found.iter().any(|finding| known(&finding.changes)) {
+            lists.push(vec![change.clone()]);
+        }
+    }
+    let answers = lists.iter().flatten().zip(replay.each(&lists));
     facts.what_if = answers.filter_map(|(change, outcome)| what_if(change.to_string(), outcome)).collect();
     facts.what_if.extend(findings.found.iter().map(|finding| WhatIf {
         change: finding.change.clone(),

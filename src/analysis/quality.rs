@@ -6,7 +6,7 @@ use super::cause::Cause;
 use super::launches::Launches;
 use super::options::Constants;
 use super::result::{DeviceAnalysis, Quality};
-use super::words::micros;
+use super::words::{counted, grouped, time};
 
 /// Judges the analysis.
 pub(super) fn quality(
@@ -32,21 +32,29 @@ pub(super) fn quality(
     };
     let gpu_not_captured = ops == 0 && launches.figures.count > 0;
     say(gpu_not_captured, &|| {
-        format!("GPU activity not captured: {} launches and no device work in the window", launches.figures.count)
+        format!(
+            "GPU activity not captured: {} and no device work in the window",
+            counted(launches.figures.count, "launch", "launches")
+        )
     });
-    say(losses.dropped_records > 0, &|| format!("{} records were dropped while recording", losses.dropped_records));
-    say(losses.ops_without_time > 0, &|| format!("{} ops have no times", losses.ops_without_time));
-    say(losses.unreadable_records > 0, &|| format!("{} records could not be read", losses.unreadable_records));
-    say(losses.impossible_times > 0, &|| format!("{} records have impossible times", losses.impossible_times));
+    for (number, one, many, what) in [
+        (losses.dropped_records, "record was", "records were", "dropped while recording"),
+        (losses.ops_without_time, "op has", "ops have", "no times"),
+        (losses.unreadable_records, "record", "records", "could not be read"),
+        (losses.impossible_times, "record has", "records have", "impossible times"),
+    ] {
+        say(number > 0, &|| format!("{} {what}", counted(number, one, many)));
+    }
     let lost = launches.without_ops.saturating_sub(launches.at_the_end);
     say(!gpu_not_captured && over(lost, launches.figures.count, constants.missing_percent), &|| {
-        format!("{lost} of {} launches have no device work in the trace", launches.figures.count)
+        let of = counted(launches.figures.count, "launch", "launches");
+        format!("{} of {of} {} no device work in the trace", grouped(lost), has(lost))
     });
     // A spool is in the order of time, so that what is missing lies behind its end.
     let torn = losses.is_damaged() && trace.meta.source.format != "bubcap";
     say(torn, &|| "the file is damaged, and device work may be missing anywhere".to_owned());
     let stalls = over(stalled.0.unsigned_abs(), spans.0.unsigned_abs(), constants.stalled_percent);
-    say(stalls, &|| format!("{} of idle time come from something that was not recorded", micros(stalled)));
+    say(stalls, &|| format!("{} of idle time comes from something that was not recorded", time(stalled)));
 
     reasons.extend(trace.meta.unrecorded.iter().map(|process| unrecorded(trace, process)));
 
@@ -57,27 +65,37 @@ pub(super) fn quality(
         }
     };
     warn(over(launches.orphans, ops, constants.missing_percent), &|| {
-        format!("{} of {ops} ops have no launch in the trace: idle time before them has no cause", launches.orphans)
+        let of = counted(ops, "op", "ops");
+        let (orphans, has) = (grouped(launches.orphans), has(launches.orphans));
+        format!("{orphans} of {of} {has} no launch in the trace: idle time before has no cause")
     });
     warn(!gpu_not_captured && launches.at_the_end > 0, &|| {
-        format!("the recording ended before the work of the last {} launches ran", launches.at_the_end)
+        let last = match launches.at_the_end {
+            1 => "launch".to_owned(),
+            many => format!("{} launches", grouped(many)),
+        };
+        format!("the recording ended before the work of the last {last} ran")
     });
     warn(launches.figures.negative_latency > 0, &|| {
         let worst = launches.figures.worst_negative_latency;
-        format!("{} ops start before their launch, by up to {}", launches.figures.negative_latency, -worst)
+        let ops = counted(launches.figures.negative_latency, "op starts before its", "ops start before their");
+        format!("{ops} launch, by up to {}", time(-worst))
     });
-    warn(losses.unfinished_ops > 0, &|| format!("{} ops were still running at the end", losses.unfinished_ops));
+    warn(losses.unfinished_ops > 0, &|| {
+        format!("{} still running at the end", counted(losses.unfinished_ops, "op was", "ops were"))
+    });
     warn(losses.duplicate_records > 0, &|| {
-        format!("{} records were in the source more than once: each was counted once", losses.duplicate_records)
+        let records = counted(losses.duplicate_records, "record was", "records were");
+        format!("{records} in the source more than once: each was counted once")
     });
     warn(losses.cut_bytes > 0, &|| {
-        format!("the source was cut: {} bytes after its last whole record", losses.cut_bytes)
+        format!("the source was cut: {} after its last whole record", counted(losses.cut_bytes, "byte", "bytes"))
     });
     let edges = uncounted_at_the_edges(trace, window, devices);
     warn(over(edges.0.unsigned_abs(), spans.0.unsigned_abs(), EDGES_PERCENT), &|| {
         format!(
             "the window begins or ends in idle time: {} of it, before the first op and after the last, do not count",
-            micros(edges)
+            time(edges)
         )
     });
     let opaque = trace.meta.capture_mode == CaptureMode::Graph || trace.ops.kind.contains(&OpKind::Graph);
@@ -96,6 +114,11 @@ pub(super) fn quality(
         capture_mode: trace.meta.capture_mode,
         warnings,
     }
+}
+
+/// The verb for so many.
+const fn has(number: u64) -> &'static str {
+    if number == 1 { "has" } else { "have" }
 }
 
 /// Idle time at the edges of a window is worth a word from this share of the span on.

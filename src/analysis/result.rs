@@ -14,7 +14,8 @@ pub struct Analysis {
     pub window: Interval,
     /// Each device that has ops in the window, in order of its number.
     pub devices: Vec<DeviceAnalysis>,
-    /// Blocking calls by API and site, the one that drained most first.
+    /// Blocking calls by API and site: once replayed, the one whose gain is the largest first; before that, and where the
+    /// gain is not known, the one that drained most.
     pub sync_calls: Vec<SyncCallRow>,
     /// Figures of the launches.
     pub launches: LaunchFigures,

@@ -103,8 +103,20 @@ impl Scene {
         start: i64,
         end: i64,
     ) {
+        self.op_named((kind, bytes, "op"), detail, stream, correlation, start, end);
+    }
+
+    fn op_named(
+        &mut self,
+        (kind, bytes, name): (OpKind, u64, &str),
+        detail: Detail,
+        stream: u32,
+        correlation: u64,
+        start: i64,
+        end: i64,
+    ) {
         let stream = self.stream(stream);
-        let name = self.builder.name("op");
+        let name = self.builder.name(name);
         self.builder.push_op(OpInput {
             start,
             end,
@@ -123,6 +135,12 @@ impl Scene {
     pub(crate) fn launch(&mut self, correlation: u64, call: (i64, i64), stream: u32, op: (i64, i64)) {
         self.call("cudaLaunchKernel_v7000", correlation, call.0, call.1);
         self.kernel(stream, correlation, op.0, op.1);
+    }
+
+    /// The same with a kernel of this name.
+    pub(crate) fn launch_named(&mut self, kernel: &str, id: u64, call: (i64, i64), stream: u32, op: (i64, i64)) {
+        self.call("cudaLaunchKernel_v7000", id, call.0, call.1);
+        self.op_named((OpKind::Kernel, 0, kernel), Detail::None, stream, id, op.0, op.1);
     }
 
     pub(crate) fn sync_record(

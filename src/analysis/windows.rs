@@ -1,6 +1,6 @@
 //! Parts of a trace to look at.
 
-use super::words::micros;
+use super::words::time;
 use thiserror::Error;
 
 use crate::trace::{Interval, Ns, Trace};
@@ -13,7 +13,7 @@ use super::sync_cost::site_name;
 #[non_exhaustive]
 pub enum WindowError {
     /// Nothing of the trace lies between the given moments.
-    #[error("nothing between {} and {}: the trace runs from 0 ns to {}", micros(*.from), micros(*.to), micros(*.end))]
+    #[error("nothing between {} and {}: the trace runs from 0 ns to {}", time(*.from), time(*.to), time(*.end))]
     Empty {
         /// The first moment asked for.
         from: Ns,

@@ -35,7 +35,8 @@ pub struct Report {
     pub window: Window,
     /// Each device with work in the window, in order of its number.
     pub devices: Vec<Device>,
-    /// Calls that return only after device work, by API and site, the costliest first.
+    /// Calls that return only after device work, by API and site: the one whose `recoverable_ns` is the largest first, then
+    /// those for which it is not known, the one that drained most first.
     pub sync_calls: Vec<SyncCall>,
     /// What changes would gain; absent when no change was replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

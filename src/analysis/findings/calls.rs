@@ -2,11 +2,11 @@
 
 use rustc_hash::FxHashSet;
 
-use super::subject::{Group, Subject, Words, times};
+use super::subject::{Group, Subject, Words};
 use super::{Candidate, FindingId};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::waits::{CLOCK_SLACK, Target, Wait, WaitCause};
-use crate::analysis::words::{grouped, micros};
+use crate::analysis::words::{counted, grouped, times};
 use crate::trace::{ApiKind, CallIdx, Detail, MemoryKind, OpIdx, OpKind};
 
 /// The waiting calls of a recording by pattern. Each call is in one place at most.
@@ -291,14 +291,9 @@ fn group_text(subject: &Subject<'_>, group: &Group, copies: &[&HostCopy]) -> Str
     let sync = syncs.first().copied().filter(|_| syncs.len() * 2 >= copies.len());
     let sync = sync.map_or_else(String::new, |call| format!(" and {} behind it", subject.trace.call_name(call)));
     let calls: Vec<CallIdx> = copies.iter().flat_map(|copy| copy.calls()).collect();
-    let idle = subject.bubbles_of(&calls);
-    let drained = match idle.count {
-        0 => String::new(),
-        count => {
-            format!(", {} bubbles began while the host waited, {} long together", grouped(count), micros(idle.drained))
-        }
-    };
-    format!("{}{site} of {} bytes{sync}, {}{drained}", group.api, grouped(bytes), times(group.calls.len()))
+    let drained = subject.drained_by(&calls);
+    let size = counted(bytes, "byte", "bytes");
+    format!("{}{site} of {size}{sync}, {}{drained}", group.api, times(group.calls.len()))
 }
 
 fn allocation(subject: &Subject<'_>, calls: &[CallIdx]) -> Option<Candidate> {

@@ -6,7 +6,7 @@
 //! | no finding | because |
 //! |---|---|
 //! | when every device is idle for less than 2 % of its span | there is nothing to recover |
-//! | of something that does not recur: 8 times, or in half of the iterations | it is no loop |
+//! | of something that does not recur: 8 times, or in half of the iterations | it is no loop; set-up that lies inside the span is a finding of its own, which says so |
 //! | of a wait that no launch of its process follows | the end of a program has to wait |
 //! | that recovers less than 1 % of the span, or less than the replay errs | it would not show |
 //! | of a wait that recovers so much only because its calls take time themselves | the host is the bottleneck, not the wait |
@@ -16,6 +16,7 @@
 
 mod calls;
 mod program;
+mod setup;
 mod streams;
 mod subject;
 
@@ -112,10 +113,11 @@ pub(super) fn find(
     if is_busy(analysis, &options.findings) {
         return (Findings::default(), 0);
     }
-    let subject = Subject::new(trace, host, analysis, &options.findings);
+    let subject = Subject::new(trace, host, analysis, options);
     let mut candidates = calls::candidates(&subject);
     candidates.extend(program::candidates(&subject));
     candidates.extend(streams::candidates(&subject));
+    candidates.extend(setup::candidate(&subject, &candidates));
     candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.estimate), candidate.id));
     let replayed = affordable(&mut candidates, limit);
     (Findings { found: worthwhile(candidates, replay, &options.findings), withheld: None }, replayed)

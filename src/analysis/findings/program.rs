@@ -1,11 +1,11 @@
 //! Patterns of the program as a whole: how it launches, builds graphs, loads code, and what its host code does.
 
-use super::subject::{Group, Subject, Words, examples, times};
+use super::subject::{Group, Subject, Words, examples};
 use super::{Candidate, Evidence, FindingId, share_exceeds};
 use crate::analysis::cause::{Cause, SegmentKind};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::result::{Bubble, DeviceAnalysis};
-use crate::analysis::words::{grouped, micros};
+use crate::analysis::words::{counted, grouped, time, times};
 use crate::trace::{ApiKind, CallIdx, Ns, Overhead, OverheadKind, ThreadIdx};
 
 /// Every candidate of these.
@@ -20,34 +20,50 @@ fn idle_of(subject: &Subject<'_>, cause: Cause) -> Ns {
     subject.analysis.devices.iter().filter_map(|device| device.idle_by_root.get(&cause).copied()).sum()
 }
 
+/// Idle time of all devices that went to this.
+fn idle_in(subject: &Subject<'_>, kind: SegmentKind) -> Ns {
+    subject.analysis.devices.iter().filter_map(|device| device.idle_by_segment.get(&kind).copied()).sum()
+}
+
 fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
     let devices = subject.analysis.devices.iter();
     let mut bubbles: Vec<&Bubble> = devices
         .flat_map(|device| device.bubbles.iter().filter(|bubble| waits_for_host_code(subject, device, bubble)))
         .collect();
+    bubbles.sort_by_key(|bubble| std::cmp::Reverse(bubble.interval.len()));
+    let length = |bubbles: &[&Bubble]| -> Ns { bubbles.iter().map(|bubble| bubble.interval.len()).sum() };
+    // One that is longer than all others together is no step.
+    if bubbles.first().is_some_and(|longest| longest.interval.len() > length(&bubbles[1..])) {
+        bubbles.remove(0);
+    }
+    let idle = length(&bubbles);
     let moments: Vec<Ns> = bubbles.iter().map(|bubble| bubble.interval.start).collect();
-    let idle: Ns = bubbles.iter().map(|bubble| bubble.interval.len()).sum();
     if !subject.keeps_recurring(&moments) || !share_exceeds(idle, subject.span.len(), subject.limits.min_idle_percent) {
         return None;
     }
-    bubbles.sort_by_key(|bubble| std::cmp::Reverse(bubble.interval.len()));
     let site = bubbles.iter().find_map(|bubble| bubble.root.site);
     let site = site.map(|range| subject.trace.names.get(subject.trace.ranges[range.index()].name).to_owned());
     let within = site.as_ref().map_or_else(String::new, |site| format!(", the longest inside {site}"));
+    let those = counted(bubbles.len() as u64, "bubble", "bubbles");
     let evidence = Evidence {
-        text: format!("the GPU was idle for {} in {} bubbles{within}", micros(idle), grouped(bubbles.len() as u64)),
+        text: format!("the GPU was idle for {} in {those}{within}", time(idle)),
         api: None,
         site,
         at: bubbles.iter().take(3).map(|bubble| bubble.interval.start).collect(),
     };
+    let all = idle_in(subject, SegmentKind::HostCode);
+    let promise = format!(
+        "the promise is for all of the program's own code between CUDA calls in half its time: {} of it lies in idle \
+         time, in these bubbles and in others, and some runs beside the GPU's work and gains nothing",
+        time(all)
+    );
     Some(Candidate {
         id: FindingId::HostBoundStep,
         title: format!("The GPU waits for the program's own host code, {}", times(bubbles.len())),
         count: bubbles.len() as u64,
-        evidence: vec![evidence],
+        evidence: vec![evidence, Evidence { text: promise, ..Evidence::default() }],
         remedy: "Prepare the next step while the GPU works on this one (a thread of its own for loading and \
-                 preprocessing, prefetching by a step or more), or make the host code shorter. What is promised is \
-                 for host code twice as fast.",
+                 preprocessing, prefetching by a step or more), or make the host code shorter.",
         changes: vec![Change::Host { millionths: 500_000 }],
         change: Change::Host { millionths: 500_000 }.to_string(),
         wait: None,
@@ -93,18 +109,18 @@ fn tiny_launches(subject: &Subject<'_>) -> Option<Candidate> {
     }
     let launch_bound = idle_of(subject, Cause::LaunchBound);
     let mut evidence = vec![Evidence {
-        text: format!("{} kernel launches, a kernel takes {} (median)", grouped(launches.len() as u64), micros(median)),
+        text: format!("{} kernel launches, a kernel takes {} (median)", grouped(launches.len() as u64), time(median)),
         api: Some(trace.call_name(launches[0]).to_owned()),
         site: None,
         at: examples(&subject.starts(&launches)),
     }];
     if launch_bound > Ns::ZERO {
-        let text = format!("the GPU was idle for {} because launches came too slowly", micros(launch_bound));
+        let text = format!("the GPU was idle for {} because launches came too slowly", time(launch_bound));
         evidence.push(Evidence { text, ..Evidence::default() });
     }
     Some(Candidate {
         id: FindingId::TinyLaunches,
-        title: format!("{} launches of very short kernels, {} each", grouped(launches.len() as u64), micros(median)),
+        title: format!("{} launches of very short kernels, {} each", grouped(launches.len() as u64), time(median)),
         count: launches.len() as u64,
         evidence,
         remedy: "Capture the sequence once (cudaStreamBeginCapture, torch.cuda.graphs) and launch it as one CUDA graph \

@@ -1,10 +1,10 @@
 //! Patterns of streams: the legacy default stream, and streams that never overlap.
 
-use super::subject::{Subject, examples, times};
+use super::subject::{Subject, examples};
 use super::{Candidate, Evidence, FindingId};
 use crate::analysis::replay::Change;
 use crate::analysis::result::{DeviceAnalysis, StreamFigures};
-use crate::analysis::words::{grouped, micros};
+use crate::analysis::words::{counted, time, times};
 use crate::trace::{Interval, Ns, OpIdx, StreamKind};
 
 /// Every candidate among the streams.
@@ -38,8 +38,8 @@ fn default_stream(subject: &Subject<'_>) -> Option<Candidate> {
             let others: Vec<String> = lanes.iter().map(|lane| row(lane).id.to_string()).collect();
             evidence.push(Evidence {
                 text: format!(
-                    "{} ops on the legacy default stream ({}) while stream{} {} had work",
-                    grouped(at.len() as u64),
+                    "{} on the legacy default stream ({}) while stream{} {} had work",
+                    counted(at.len() as u64, "op", "ops"),
                     row(&null).id,
                     if others.len() == 1 { "" } else { "s" },
                     others.join(", ")
@@ -88,7 +88,7 @@ fn no_overlap(subject: &Subject<'_>) -> Option<Candidate> {
             text: format!(
                 "streams {} have {} of work and run one at a time; they wait for events of each other {}",
                 ids.join(", "),
-                micros(busy),
+                time(busy),
                 times(at.len())
             ),
             at: examples(&at),

@@ -1,14 +1,17 @@
 //! What the search for patterns knows of a recording.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
-use super::{Candidate, Evidence, FindingId, FindingLimits};
+use super::{Candidate, Evidence, FindingId, FindingLimits, Options};
 use crate::analysis::bubbles::Host;
+use crate::analysis::cause::Cause;
 use crate::analysis::replay::Change;
 use crate::analysis::result::{Analysis, Bubble};
 use crate::analysis::sync_cost::site_name;
 use crate::analysis::waits::{Wait, Waits};
-use crate::analysis::words::{grouped, micros};
+use crate::analysis::words::{counted, time, times};
 use crate::trace::{CallIdx, Interval, NameId, Ns, OpKind, ThreadIdx, Trace};
 
 /// A recording, its analysis, and the calls of each thread.
@@ -17,6 +20,8 @@ pub(super) struct Subject<'a> {
     pub(super) host: &'a Host,
     pub(super) analysis: &'a Analysis,
     pub(super) limits: &'a FindingLimits,
+    /// A launch call at least this long is remarkable.
+    pub(super) long_launch: Ns,
     /// For each thread, its calls in the window that are nested in no other, in order.
     lanes: Vec<Vec<CallIdx>>,
     /// For each process, when its last call with device work began.
@@ -26,7 +31,7 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn new(trace: &'a Trace, host: &'a Host, analysis: &'a Analysis, limits: &'a FindingLimits) -> Self {
+    pub(super) fn new(trace: &'a Trace, host: &'a Host, analysis: &'a Analysis, options: &'a Options) -> Self {
         let mut last_submit = vec![Ns::MIN; trace.processes.len()];
         let lanes = (0..trace.threads.len())
             .map(|thread| {
@@ -51,7 +56,16 @@ impl<'a> Subject<'a> {
             .collect();
         let spans = analysis.devices.iter().map(|device| device.span);
         let span = spans.reduce(|all, one| Interval::new(all.start.min(one.start), all.end.max(one.end)));
-        Self { trace, host, analysis, limits, lanes, last_submit, span: span.unwrap_or_default() }
+        Self {
+            trace,
+            host,
+            analysis,
+            limits: &options.findings,
+            long_launch: options.constants.long_launch,
+            lanes,
+            last_submit,
+            span: span.unwrap_or_default(),
+        }
     }
 
     /// The outermost calls of each thread.
@@ -114,9 +128,7 @@ impl<'a> Subject<'a> {
         let mut at: FxHashMap<(NameId, Option<NameId>, K), usize> = FxHashMap::default();
         let mut groups: Vec<Group> = Vec::new();
         for &call in calls {
-            let thread = self.trace.calls.thread[call.index()];
-            let site = self.host.ranges.innermost(self.trace, thread, self.start(call));
-            let site = site.map(|range| self.trace.ranges[range.index()].name);
+            let site = self.range_around(call);
             let group = *at.entry((self.trace.calls.name[call.index()], site, key(call))).or_insert_with(|| {
                 let site = site.map(|name| site_name(self.trace.names.get(name)).to_owned());
                 groups.push(Group { api: self.trace.call_name(call).to_owned(), site, calls: Vec::new() });
@@ -140,6 +152,19 @@ impl<'a> Subject<'a> {
         joined
     }
 
+    /// The innermost range around a call, a trailing number cut off.
+    pub(super) fn site(&self, call: CallIdx) -> Option<String> {
+        let range = self.range_around(call)?;
+        Some(site_name(self.trace.names.get(range)).to_owned())
+    }
+
+    /// The name of the innermost range around a call.
+    fn range_around(&self, call: CallIdx) -> Option<NameId> {
+        let thread = self.trace.calls.thread[call.index()];
+        let range = self.host.ranges.innermost(self.trace, thread, self.start(call))?;
+        Some(self.trace.ranges[range.index()].name)
+    }
+
     /// When each of some calls began.
     pub(super) fn starts(&self, calls: &[CallIdx]) -> Vec<Ns> {
         calls.iter().map(|&call| self.start(call)).collect()
@@ -156,6 +181,9 @@ impl<'a> Subject<'a> {
             if drained {
                 idle.drained += bubble.interval.len();
                 idle.count += 1;
+                if !(bubble.root.cause.blames_call() && ours(bubble.root.call)) {
+                    *idle.others.entry(bubble.root.cause).or_default() += bubble.interval.len();
+                }
             }
             if drained || ours(bubble.root.call) || ours(bubble.refill_of) {
                 idle.total += bubble.interval.len();
@@ -183,12 +211,24 @@ impl<'a> Subject<'a> {
             .collect()
     }
 
-    /// What the bubbles of a group's calls show, as the end of a sentence.
-    pub(super) fn drained_by(&self, group: &Group) -> String {
-        let idle = self.bubbles_of(&group.calls);
-        match idle.count {
-            0 => String::new(),
-            count => format!(", {} began while it waited, {} long together", bubbles(count), micros(idle.drained)),
+    /// What the bubbles that began while some calls waited show, as the end of a sentence.
+    pub(super) fn drained_by(&self, calls: &[CallIdx]) -> String {
+        let idle = self.bubbles_of(calls);
+        if idle.count == 0 {
+            return String::new();
+        }
+        let bubbles = counted(idle.count, "bubble", "bubbles");
+        let drained = format!("; {bubbles} began while the host waited, {} long together", time(idle.drained));
+        // The call emptied the device, and something else kept it empty: both must be said, or the two contradict.
+        match idle.others.iter().max_by_key(|&(_, &long)| long) {
+            Some((cause, &long)) if long.0 > idle.drained.0 / 2 => {
+                let part = if long == idle.drained { "All".to_owned() } else { time(long) };
+                format!(
+                    "{drained}. {part} of that has another root cause, {cause}: the promise is that the host gets there \
+                     while the GPU still runs, not that it goes away"
+                )
+            }
+            _ => drained,
         }
     }
 
@@ -199,7 +239,7 @@ impl<'a> Subject<'a> {
             id,
             title,
             count: calls.len() as u64,
-            evidence: self.evidence(groups, |group| self.drained_by(group)),
+            evidence: self.evidence(groups, |group| self.drained_by(&group.calls)),
             remedy: words.remedy,
             changes: words.changes,
             change: format!("{}: {}", id, words.change),
@@ -237,11 +277,13 @@ pub(super) struct Words {
 }
 
 /// Idle time that has to do with calls.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Idle {
     /// Bubbles that began while one of the calls waited.
     pub(super) drained: Ns,
     pub(super) count: u64,
+    /// The part of them whose root is none of the calls, by root.
+    pub(super) others: BTreeMap<Cause, Ns>,
     /// Those, the bubbles whose root is one of the calls, and refills.
     pub(super) total: Ns,
 }
@@ -253,16 +295,4 @@ pub(super) fn examples(moments: &[Ns]) -> Vec<Ns> {
     chosen.sort_unstable();
     chosen.dedup();
     chosen
-}
-
-/// A number of times, in words.
-pub(super) fn times(count: usize) -> String {
-    match count {
-        1 => "once".to_owned(),
-        count => format!("{} times", grouped(count as u64)),
-    }
-}
-
-fn bubbles(count: u64) -> String {
-    if count == 1 { "1 bubble".to_owned() } else { format!("{} bubbles", grouped(count)) }
 }

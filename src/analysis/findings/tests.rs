@@ -72,7 +72,7 @@ fn a_value_read_back_in_every_step() {
     assert_eq!((finding.id, finding.severity, finding.count), (FindingId::ScalarReadback, Severity::High, 39));
     let evidence = &finding.evidence[0];
     assert_eq!(evidence.api.as_deref(), Some("cudaMemcpyAsync"));
-    let text = "cudaMemcpyAsync of 4 bytes and cudaStreamSynchronize behind it, 39 times, 39 bubbles";
+    let text = "cudaMemcpyAsync of 4 bytes and cudaStreamSynchronize behind it, 39 times; 39 bubbles";
     assert!(evidence.text.starts_with(text), "{}", evidence.text);
     assert_eq!(evidence.at.len(), 3);
 }
@@ -169,7 +169,79 @@ fn allocation_while_starting_up_is_no_loop() {
         scene.launch(id + 1, (at, at + 4 * US), 7, (at + 5 * US, at + 24 * US));
         at + 20 * US
     });
-    assert_eq!(ids(&trace), []);
+    let findings = findings(&trace);
+    let [found] = findings.found.as_slice() else { panic!("{findings:?}") };
+    assert_eq!((found.id, found.count), (FindingId::OneTimeSetup, 19), "the first lies before the first op");
+    assert!(found.evidence[0].text.starts_with("cudaMalloc: memory was allocated"), "{:?}", found.evidence);
+}
+
+/// Everything that a program does once, between a few pieces of work.
+#[test]
+fn set_up_that_is_done_once_is_told_from_loops() {
+    let with = |name: &str, launch: bool| {
+        steps(6, |scene, index, id, mut at| {
+            let once = index == 3;
+            if once && !launch {
+                scene.call(name, id, at, at + 3_000 * US);
+                at += 3_001 * US;
+            }
+            let length = if once && launch { 3_000 * US } else { 4 * US };
+            // No two alike, so that there is no loop to have settled.
+            let op = format!("kernel {index}");
+            scene.launch_named(&op, id + 1, (at, at + length), 7, (at + length + US, at + length + 20 * US));
+            at + length + 16 * US
+        })
+    };
+    for (name, launch, says) in [
+        ("cudaMalloc_v3020", false, "cudaMalloc: memory was allocated or freed for 3.00 ms of idle time, in 1 call"),
+        ("cudaFree_v3020", false, "cudaFree: memory was allocated or freed for 3.00 ms of idle time, in 1 call"),
+        (
+            "cuModuleLoadData",
+            false,
+            "cuModuleLoadData: code was loaded or compiled for 3.00 ms of idle time, in 1 call",
+        ),
+        ("cudaGraphInstantiate_v12000", false, "cudaGraphInstantiate: a graph was built for 3.00 ms of idle time"),
+        ("", true, "cudaLaunchKernel: code was loaded or compiled for 3.00 ms of idle time, in 1 call"),
+    ] {
+        let trace = with(name, launch);
+        let findings = findings(&trace);
+        let [found] = findings.found.as_slice() else { panic!("{name}: {findings:?}") };
+        assert_eq!((found.id, found.severity, found.count), (FindingId::OneTimeSetup, Severity::High, 1), "{name}");
+        let near = (found.recoverable.0 - 3_000 * US).abs() < 30 * US;
+        assert!(near, "{name}: {}", found.recoverable);
+        assert!(found.evidence[0].text.starts_with(says), "{name}: {}", found.evidence[0].text);
+    }
+}
+
+/// A bubble longer than all others together is no step, and the rest is judged without it.
+#[test]
+fn one_long_pause_is_no_step() {
+    let paused = |usual: i64| {
+        steps(40, |scene, index, id, at| {
+            scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 1_005 * US));
+            at + 1_005 * US + if index == 20 { 500_000 * US } else { usual * US }
+        })
+    };
+    assert_eq!(ids(&paused(0)), []);
+    assert_eq!(ids(&paused(600)), [FindingId::HostBoundStep]);
+    let findings = findings(&paused(600));
+    assert!(findings.found[0].evidence[0].text.contains("in 38 bubbles"), "{findings:?}");
+    assert!(findings.found[0].evidence[1].text.contains("half its time: 523 ms"), "{findings:?}");
+}
+
+/// A copy drains the device and host code keeps it so: the finding says both.
+#[test]
+fn a_finding_names_the_root_cause_that_is_not_its_own() {
+    let trace = steps(40, |scene, _, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 105 * US));
+        let op = (7, at + 106 * US, at + 206 * US);
+        scene.copies(("cudaMemcpy_v3020", 1 << 20), (Device, Pageable), id + 1, (at + 5 * US, at + 208 * US), op);
+        at + 1_000 * US
+    });
+    let findings = findings(&trace);
+    let copies = findings.found.iter().find(|finding| finding.id == FindingId::BlockingCopyInLoop).unwrap();
+    let text = &copies.evidence[0].text;
+    assert!(text.contains("another root cause, host-bound"), "{text}");
 }
 
 #[test]
@@ -474,7 +546,44 @@ fn changes_that_were_asked_for_are_answered_besides() {
     assert_eq!(facts.what_if.len(), 3);
     assert!(facts.what_if.is_sorted_by(|a, b| a.gain >= b.gain));
     let mut all = full.findings.found[0].changes.clone();
-    all.extend(asked);
+    all.extend(asked.clone());
     let waits = Waits::new(&trace);
     assert_eq!(facts.all_together.unwrap().span, Replay::new(&trace, &waits, None).with(&all).span);
+
+    // What is asked twice has one answer.
+    let twice = [asked.as_slice(), asked.as_slice()].concat();
+    let again = full_with(&trace, twice);
+    assert_eq!(again.what_if, facts.what_if);
+}
+
+#[test]
+fn a_change_that_is_a_findings_remedy_is_answered_once() {
+    let trace = host_bound(|_, _, _, at| at + 400 * US);
+    let found = full(&trace, &Options::default()).findings.found;
+    assert!(!found.is_empty());
+    let asked: Vec<Change> = found.iter().flat_map(|finding| finding.changes.clone()).collect();
+    let (plain, asked) = (full_with(&trace, Vec::new()), full_with(&trace, asked));
+    assert_eq!(plain.what_if, asked.what_if);
+}
+
+fn full_with(trace: &Trace, what_if: Vec<Change>) -> crate::analysis::ReplayFacts {
+    full(trace, &Options { what_if, ..Options::default() }).replay.unwrap()
+}
+
+#[test]
+fn calls_whose_gain_is_known_come_first_the_largest_gain_before_the_others() {
+    // One wait drains more, the other gains more: behind it, host code takes as long whether or not it is there.
+    let trace = steps(40, |scene, _, id, at| {
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 45 * US));
+        scene.stream_sync(id + 1, 7, at + 4_200, at + 47 * US);
+        scene.launch(id + 2, (at + 300 * US, at + 304 * US), 7, (at + 305 * US, at + 405 * US));
+        scene.call("cudaDeviceSynchronize_v3020", id + 3, at + 304_200, at + 407 * US);
+        at + 410 * US
+    });
+    for max_changes in [1, 16] {
+        let rows = full(&trace, &Options { max_changes, ..Options::default() }).analysis.sync_calls;
+        let gains: Vec<Option<Ns>> = rows.iter().map(|row| row.recoverable).collect();
+        assert_eq!(rows.len(), 2);
+        assert!(gains.is_sorted_by(|a, b| a >= b), "{gains:?}");
+    }
 }

@@ -10,6 +10,9 @@ pub(super) fn harmless(text: &str) -> String {
     text.chars().map(|c| if obeyed(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// How demanglers write the namespace without a name.
+const ANONYMOUS: &str = "(anonymous namespace)";
+
 /// A name in at most `width` columns. What C++ writes around a kernel's name goes first: its parameters, then its
 /// template arguments; then the middle.
 pub(super) fn short(name: &str, width: usize) -> String {
@@ -27,9 +30,60 @@ pub(super) fn short(name: &str, width: usize) -> String {
     elide(&collapse(name, Brackets::Angle), width)
 }
 
-/// A kernel's or copy's name without its parameters, in at most `width` columns.
+/// A kernel's or copy's name without its parameters and namespaces, in at most `width` columns. Where that is too long,
+/// template arguments lose their end: kernels of one template differ in the first ones.
 pub(super) fn op(name: &str, width: usize) -> String {
-    short(&collapse(&harmless(name), Brackets::Round), width)
+    let name = bare(harmless(name).trim_start_matches("void "));
+    if name.width() <= width {
+        return name;
+    }
+    let (base, arguments) = name.split_at(name.find('<').unwrap_or(name.len()));
+    let for_base = base.width().min((width * 3 / 5).max(width.saturating_sub(arguments.width())));
+    format!("{}{}", elide(base, for_base), cut(arguments, width - for_base))
+}
+
+/// A C++ name without its parameters, without the namespaces and classes before its parts, and without what functions
+/// among its template arguments take and hold.
+fn bare(name: &str) -> String {
+    let name = name.replace(ANONYMOUS, "{anonymous}");
+    let mut text = String::new();
+    // Where the part begins that is being read, here and in each enclosing list of arguments.
+    let mut begins = 0;
+    let mut around: Vec<usize> = Vec::new();
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            ':' if rest.next_if_eq(&':').is_some() => text.truncate(begins),
+            '<' => {
+                around.push(begins);
+                text.push(c);
+                begins = text.len();
+            }
+            '>' => {
+                begins = around.pop().unwrap_or(begins);
+                text.push(c);
+            }
+            '(' if around.is_empty() && !text.is_empty() => break,
+            '(' if !around.is_empty() => {
+                let mut depth = 1usize;
+                while let Some(&next) = rest.peek() {
+                    match next {
+                        ',' | '>' if depth == 0 => break,
+                        '(' | '<' | '{' | '[' => depth += 1,
+                        ')' | '>' | '}' | ']' => depth = depth.saturating_sub(1),
+                        _ => {}
+                    }
+                    rest.next();
+                }
+            }
+            ',' | ' ' => {
+                text.push(c);
+                begins = text.len();
+            }
+            c => text.push(c),
+        }
+    }
+    text.trim_end().to_owned()
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -42,7 +96,7 @@ enum Brackets {
 
 /// Replaces what outermost brackets hold by `…`.
 fn collapse(name: &str, brackets: Brackets) -> String {
-    let name = name.replace("(anonymous namespace)", "{anonymous}");
+    let name = name.replace(ANONYMOUS, "{anonymous}");
     let opens = |c| c == '(' || (c == '<' && brackets == Brackets::Angle);
     let closes = |c| c == ')' || (c == '>' && brackets == Brackets::Angle);
     let mut text = String::new();
@@ -114,8 +168,39 @@ mod tests {
     fn ops_are_named_without_parameters() {
         assert_eq!(op("work(float*, int, int)", 20), "work");
         assert_eq!(op("Memcpy DtoH (Device -> Pinned)", 40), "Memcpy DtoH");
-        assert_eq!(op("void reduce<4>((anonymous namespace)::Sum)", 20), "void reduce<4>");
+        assert_eq!(op("void reduce<4>((anonymous namespace)::Sum)", 20), "reduce<4>");
         assert_eq!(op("(unbalanced", 20), "(unbalanced");
+    }
+
+    /// What a list of PyTorch's kernels reads like: one template, many functors.
+    #[test]
+    fn kernels_of_one_template_can_be_told_apart() {
+        let kernel = |functor: &str| {
+            format!(
+                "void at::native::vectorized_elementwise_kernel<4, {functor}, std::array<char*, 3ul> >(int, {functor}, \
+                 std::array<char*, 3ul>)"
+            )
+        };
+        let names = [
+            kernel("at::native::FillFunctor<float>"),
+            kernel("at::native::CUDAFunctor_add<float>"),
+            kernel("at::native::BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >"),
+            kernel("at::native::(anonymous namespace)::launch_clamp_scalar(at::TensorIteratorBase&, c10::Scalar)::{lambda()#1}::operator()() const::{lambda(float)#2}"),
+            "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float> > >(x)".to_owned(),
+            "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MaxNanFunctor<float> > >(x)".to_owned(),
+        ];
+        let shown = names.map(|name| op(&name, 45));
+        assert_eq!(
+            shown,
+            [
+                "vectorized_element…e_kernel<4, FillFunctor<f…",
+                "vectorized_element…e_kernel<4, CUDAFunctor_a…",
+                "vectorized_element…e_kernel<4, BinaryFunctor…",
+                "vectorized_element…e_kernel<4, launch_clamp_…",
+                "reduce_kernel<512, 1, ReduceOp<float, MeanOp…",
+                "reduce_kernel<512, 1, ReduceOp<float, MaxNan…",
+            ]
+        );
     }
 
     #[test]

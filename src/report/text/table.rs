@@ -43,6 +43,8 @@ pub(super) struct Table {
     columns: Vec<(&'static str, Align)>,
     elastic: usize,
     rows: Vec<Vec<Cell>>,
+    /// Lines beneath rows: the row, columns to the left of the text, the text.
+    lines: Vec<(usize, usize, String)>,
 }
 
 /// Columns between two columns of a table.
@@ -53,7 +55,7 @@ const NARROWEST: usize = 16;
 impl Table {
     /// A table with these columns, of which `elastic` is made narrower when the page is.
     pub(super) fn new(columns: &[(&'static str, Align)], elastic: usize) -> Self {
-        Self { columns: columns.to_vec(), elastic, rows: Vec::new() }
+        Self { columns: columns.to_vec(), elastic, rows: Vec::new(), lines: Vec::new() }
     }
 
     /// Adds a row.
@@ -64,6 +66,28 @@ impl Table {
     /// Adds a row of any length.
     pub(super) fn row_of(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
+    }
+
+    /// Adds a line beneath the last row, indented by so much more than the table.
+    pub(super) fn beneath(&mut self, indent: usize, text: String) {
+        if let Some(row) = self.rows.len().checked_sub(1) {
+            self.lines.push((row, indent, harmless(&text)));
+        }
+    }
+
+    /// The columns that it takes when nothing is made narrower.
+    pub(super) fn width(&self) -> usize {
+        self.widths().iter().sum::<usize>() + GAP * self.columns.len().saturating_sub(1)
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.columns.iter().map(|(heading, _)| heading.width()).collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.text.width());
+            }
+        }
+        widths
     }
 
     /// Leaves out columns in which no row has anything.
@@ -83,13 +107,8 @@ impl Table {
 
     /// Writes the table, indented. Without headings the first line is a row.
     pub(super) fn write(&self, out: &mut dyn Write, style: Style, indent: usize) -> io::Result<()> {
-        let mut widths: Vec<usize> = self.columns.iter().map(|(heading, _)| heading.width()).collect();
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.text.width());
-            }
-        }
-        let total = indent + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        let mut widths = self.widths();
+        let total = indent + self.width();
         if let (Some(over), Some(elastic)) = (total.checked_sub(style.width), widths.get_mut(self.elastic)) {
             *elastic = elastic.saturating_sub(over).max(NARROWEST.min(*elastic));
         }
@@ -98,8 +117,15 @@ impl Table {
                 self.columns.iter().map(|(heading, _)| Cell::painted(*heading, style.faint())).collect();
             self.write_row(out, style, indent, &widths, &headings)?;
         }
-        for row in &self.rows {
+        let mut lines = self.lines.iter().peekable();
+        for (index, row) in self.rows.iter().enumerate() {
             self.write_row(out, style, indent, &widths, row)?;
+            while let Some((_, further, text)) = lines.next_if(|(row, ..)| *row == index) {
+                let indent = indent + further;
+                write!(out, "{:indent$}", "")?;
+                style.paint(out, style.faint(), &elide(text, style.width.saturating_sub(indent)))?;
+                writeln!(out)?;
+            }
         }
         Ok(())
     }

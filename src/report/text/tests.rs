@@ -64,6 +64,26 @@ fn answers_that_differ_are_loud() {
     insta::assert_snapshot!("answers_differ", compare_text(&compare, Style::PLAIN));
 }
 
+/// Where there is no pattern, the largest cause is named all the same, and whether it is one event or many.
+#[test]
+fn the_largest_cause_is_named_without_a_finding() {
+    let mut report = samples::sync_bound();
+    report.findings = Some(Vec::new());
+    let told = |report: &Report| text(report, Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+    let many = told(&report);
+    assert!(many.contains("spread over many bubbles"), "{many}");
+    assert!(!many.contains(" once, at "), "{many}");
+    let device = &mut report.devices[0];
+    device.idle_by_root.insert(Cause::ModuleLoad, device.idle_ns);
+    report.bubbles[0].dur_ns = device.idle_ns;
+    report.bubbles[0].root.cause = Cause::ModuleLoad;
+    report.bubbles[0].root.api = Some("cuModuleLoadData".to_owned());
+    let once = told(&report);
+    assert!(once.contains("GPU code was being loaded or compiled, in cuModuleLoadData; "), "{once}");
+    assert!(once.contains("No pattern that repeats"), "{once}");
+    assert!(once.contains("of that once, at 36.201 ms, in cuModuleLoadData"), "{once}");
+}
+
 #[test]
 fn gates() {
     let limits = [

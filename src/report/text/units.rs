@@ -1,31 +1,7 @@
 //! Figures as people read them. The exact integers are in the JSON.
 
-pub(super) use crate::analysis::words::grouped as count;
+pub(super) use crate::analysis::words::{counted, grouped as count, time};
 use crate::trace::Ns;
-
-/// A length of time with three significant digits: `850 ns`, `8.60 µs`, `412 µs`, `1.23 ms`, `12.3 s`.
-pub(super) fn time(ns: Ns) -> String {
-    let sign = if ns.0 < 0 { "-" } else { "" };
-    let ns = ns.0.unsigned_abs();
-    if ns < 1_000 {
-        return format!("{sign}{ns} ns");
-    }
-    for (unit, size) in [("µs", 1_000u64), ("ms", 1_000_000), ("s", 1_000_000_000)] {
-        for (digits, step) in [(2, size / 100), (1, size / 10), (0, size)] {
-            let steps = ns.saturating_add(step / 2) / step;
-            if steps < 1_000 {
-                let scale = 10u64.pow(digits);
-                return match digits {
-                    0 => format!("{sign}{steps} {unit}"),
-                    digits => {
-                        format!("{sign}{}.{:0width$} {unit}", steps / scale, steps % scale, width = digits as usize)
-                    }
-                };
-            }
-        }
-    }
-    format!("{sign}{} s", count(ns.saturating_add(500_000_000) / 1_000_000_000))
-}
 
 /// A moment, exact to the microsecond so that it can be found: `35.139 ms`, `12.345678 s`.
 pub(super) fn moment(ns: Ns) -> String {
@@ -35,15 +11,6 @@ pub(super) fn moment(ns: Ns) -> String {
         format!("{sign}{}.{:03} ms", us / 1_000, us % 1_000)
     } else {
         format!("{sign}{}.{:06} s", count(us / 1_000_000), us % 1_000_000)
-    }
-}
-
-/// A number with the word for what it counts: `1 bubble`, `2 bubbles`, `no bubbles`.
-pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
-    match number {
-        0 => format!("no {many}"),
-        1 => format!("1 {one}"),
-        number => format!("{} {many}", count(number)),
     }
 }
 
@@ -118,44 +85,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_keep_three_digits_across_every_edge() {
-        for (ns, text) in [
-            (0, "0 ns"),
-            (999, "999 ns"),
-            (1_000, "1.00 µs"),
-            (9_994, "9.99 µs"),
-            (9_995, "10.0 µs"),
-            (99_949, "99.9 µs"),
-            (99_950, "100 µs"),
-            (999_499, "999 µs"),
-            (999_500, "1.00 ms"),
-            (1_234_567, "1.23 ms"),
-            (59_999_999_999, "60.0 s"),
-            (999_499_999_999, "999 s"),
-            (1_234_567_890_123, "1,235 s"),
-            (-8_600, "-8.60 µs"),
-        ] {
-            assert_eq!(time(Ns(ns)), text, "{ns}");
-        }
-        assert_eq!(time(Ns::MIN), "-9,223,372,037 s");
-    }
-
-    #[test]
     fn moments_can_be_found() {
         assert_eq!(moment(Ns(0)), "0.000 ms");
         assert_eq!(moment(Ns(35_139_999)), "35.139 ms");
         assert_eq!(moment(Ns(12_345_678_901)), "12.345678 s");
         assert_eq!(moment(Ns(-1_000)), "-0.001 ms");
-    }
-
-    #[test]
-    fn counts_and_their_words() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(counted(0, "bubble", "bubbles"), "no bubbles");
-        assert_eq!(counted(1, "bubble", "bubbles"), "1 bubble");
-        assert_eq!(counted(2_000, "bubble", "bubbles"), "2,000 bubbles");
     }
 
     #[test]

@@ -1,0 +1,130 @@
+//! What a program does once to get ready: allocations, code loading and the building of graphs that are no loop.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashSet;
+
+use super::subject::Subject;
+use super::{Candidate, Evidence, FindingId, share_exceeds};
+use crate::analysis::cause::SegmentKind;
+use crate::analysis::replay::{CallSet, Change};
+use crate::analysis::segments::FirstLaunches;
+use crate::analysis::words::{counted, time};
+use crate::trace::{ApiKind, CallIdx, Ns};
+
+/// The calls of one API at one site that did one kind of thing.
+#[derive(Default)]
+struct Part {
+    idle: Ns,
+    /// With the idle time of each.
+    calls: BTreeMap<CallIdx, Ns>,
+}
+
+/// Idle time in calls that get the program ready and that `taken`, the findings of loops, do not hold. `None` when that
+/// is too little to matter.
+pub(super) fn candidate(subject: &Subject<'_>, taken: &[Candidate]) -> Option<Candidate> {
+    let mut parts = parts(subject, taken);
+    let idle: Ns = parts.iter().map(|(_, part)| part.idle).sum();
+    if !share_exceeds(idle, subject.span.len(), subject.limits.min_gain_percent) {
+        return None;
+    }
+    parts.sort_by_key(|(_, part)| std::cmp::Reverse(part.idle));
+    let calls: BTreeMap<CallIdx, Ns> = parts.iter().flat_map(|(_, part)| part.calls.clone()).collect();
+    let kinds = &subject.trace.calls.kind;
+    let (made, held): (Vec<CallIdx>, Vec<CallIdx>) = calls.keys().partition(|call| prepares(kinds[call.index()]));
+    Some(Candidate {
+        id: FindingId::OneTimeSetup,
+        title: format!(
+            "Set-up that is done once lies inside the span: the GPU is idle for {} in {}",
+            time(idle),
+            counted(calls.len() as u64, "call", "calls")
+        ),
+        count: calls.len() as u64,
+        evidence: parts.iter().take(3).map(|(key, part)| evidence(key, part, subject)).collect(),
+        remedy: "Get ready before the work that counts: allocate, build the graphs and launch every kernel once while \
+                 warming up. To judge the rest by itself, leave the set-up out (--from with a moment behind it, or \
+                 --iteration). In a longer run it weighs less.",
+        changes: vec![Change::Remove(CallSet::Calls(made)), Change::Usual(CallSet::Calls(held))],
+        change: format!("{}: set-up done before", FindingId::OneTimeSetup),
+        wait: None,
+        estimate: idle,
+    })
+}
+
+/// Whether a call does nothing but get something ready.
+const fn prepares(kind: ApiKind) -> bool {
+    matches!(kind, ApiKind::Alloc | ApiKind::Free | ApiKind::ModuleLoad | ApiKind::GraphBuild)
+}
+
+/// What makes a part.
+type Key = (SegmentKind, String, Option<String>);
+
+fn parts(subject: &Subject<'_>, taken: &[Candidate]) -> Vec<(Key, Part)> {
+    let trace = subject.trace;
+    let taken: FxHashSet<CallIdx> = taken.iter().flat_map(|candidate| &candidate.changes).flat_map(calls_of).collect();
+    let mut first_launches = None;
+    let mut idle: BTreeMap<(SegmentKind, CallIdx), Ns> = BTreeMap::new();
+    for device in &subject.analysis.devices {
+        for segment in &device.segments {
+            let Some(call) = segment.call().filter(|call| !taken.contains(call)) else { continue };
+            let kind = match segment.kind {
+                kind @ (SegmentKind::Allocation | SegmentKind::ModuleLoad | SegmentKind::GraphBuild) => kind,
+                // A launch that took long because it was a first one.
+                SegmentKind::LaunchCall if segment.interval.len() >= subject.long_launch => {
+                    let firsts = first_launches.get_or_insert_with(|| FirstLaunches::new(trace));
+                    match firsts.work(trace, call) {
+                        Some(_) => SegmentKind::ModuleLoad,
+                        None => continue,
+                    }
+                }
+                _ => continue,
+            };
+            *idle.entry((kind, call)).or_default() += segment.interval.len();
+        }
+    }
+    let mut parts: BTreeMap<Key, Part> = BTreeMap::new();
+    for ((kind, call), idle) in idle {
+        let key = (kind, trace.call_name(call).to_owned(), subject.site(call));
+        let part = parts.entry(key).or_default();
+        part.idle += idle;
+        part.calls.insert(call, idle);
+    }
+    // A loop of these is another matter, whatever became of it; but each kernel and module is loaded only once.
+    let once = |(kind, ..): &Key, part: &Part| {
+        *kind == SegmentKind::ModuleLoad
+            || !subject.keeps_recurring(&part.calls.keys().map(|&call| subject.start(call)).collect::<Vec<_>>())
+    };
+    parts.into_iter().filter(|(key, part)| once(key, part)).collect()
+}
+
+fn calls_of(change: &Change) -> Vec<CallIdx> {
+    match change {
+        Change::Remove(CallSet::Calls(calls))
+        | Change::Async(CallSet::Calls(calls))
+        | Change::Usual(CallSet::Calls(calls)) => calls.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn evidence((kind, api, site): &Key, part: &Part, subject: &Subject<'_>) -> Evidence {
+    let what = match kind {
+        SegmentKind::Allocation => "memory was allocated or freed",
+        SegmentKind::GraphBuild => "a graph was built",
+        _ => "code was loaded or compiled",
+    };
+    let within = site.as_ref().map_or_else(String::new, |site| format!(" in {site}"));
+    let mut calls = counted(part.calls.len() as u64, "call", "calls");
+    let host: Ns = part.calls.keys().map(|&call| subject.trace.calls.interval(call).len()).sum();
+    // What kept the host also kept it from launching for a device that was still busy.
+    if host.0 > part.idle.0.saturating_add(part.idle.0 / 10) {
+        calls.push_str(&format!(" that kept the host for {}", time(host)));
+    }
+    let mut longest: Vec<(CallIdx, Ns)> = part.calls.iter().map(|(&call, &idle)| (call, idle)).collect();
+    longest.sort_by_key(|&(call, idle)| (std::cmp::Reverse(idle), call));
+    Evidence {
+        text: format!("{api}{within}: {what} for {} of idle time, in {calls}", time(part.idle)),
+        api: Some(api.clone()),
+        site: site.clone(),
+        at: longest.iter().take(3).map(|&(call, _)| subject.start(call)).collect(),
+    }
+}
