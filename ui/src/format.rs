@@ -58,6 +58,11 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// How many there are of something: `1 call`, `1 234 calls`.
+pub fn things(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
 /// A number of bytes in binary units.
 pub fn bytes(bytes: u64) -> String {
     let mut value = bytes as f64;
@@ -177,6 +182,7 @@ mod tests {
     fn numbers_are_grouped() {
         assert_eq!(count(0), "0");
         assert_eq!(count(1_234_567), "1 234 567");
+        assert_eq!((things(1, "copy", "copies"), things(0, "op", "ops")), ("1 copy".to_owned(), "0 ops".to_owned()));
         assert_eq!(bytes(1_536), "1.5 KiB");
         assert_eq!(throughput(1_000, 500).as_deref(), Some("2.00 GB/s"));
     }

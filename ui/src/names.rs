@@ -39,7 +39,7 @@ pub fn names_ui(
             Place::Trace { doc } => {
                 let shifted = match docs[doc].offset {
                     0 => String::new(),
-                    offset => format!("shifted by {}", format::duration(offset)),
+                    offset => format!("{}{}", if offset > 0 { "+" } else { "" }, format::duration(offset)),
                 };
                 (FoldKey::Trace(doc), docs[doc].name.clone(), shifted, None)
             }
@@ -80,8 +80,13 @@ pub fn names_ui(
         }
         let middle = if row.is_some() { rect.top() + ROW_GAP / 2.0 + 9.0 } else { rect.center().y };
         let width = rect.right() - left - 6.0;
+        let is_trace = matches!(line.place, Place::Trace { .. });
+        if is_trace {
+            painter.hline(rect.x_range(), rect.top() + 0.5, Stroke::new(1.0, palette.weak_text));
+        }
         if let Some(text) = widths.fit(&title, width) {
-            painter.text(Pos2::new(left, middle), Align2::LEFT_CENTER, text, widths.font().clone(), palette.text);
+            let color = if is_trace { palette.link } else { palette.text };
+            painter.text(Pos2::new(left, middle), Align2::LEFT_CENTER, text, widths.font().clone(), color);
         }
         let rest = width - widths.width(&title) - 10.0;
         let below = rest < widths.width(&note) && rect.height() > 38.0 && row.is_some();
@@ -104,6 +109,10 @@ pub fn names_ui(
             response.on_hover_text(format!("{above}{title}\n{note}"));
         } else {
             menu_ui(&response, None, fold, arrangement);
+            let note = match line.place {
+                Place::Trace { .. } if !note.is_empty() => format!("Its times are shown {note} later"),
+                _ => note,
+            };
             if !note.is_empty() {
                 response.on_hover_text(format!("{title}\n{note}"));
             }

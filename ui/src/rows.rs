@@ -187,9 +187,9 @@ impl Scene {
                 lanes.push(Lane::default());
             }
             let note = format!(
-                "{} idle · {} bubbles",
+                "{} idle · {}",
                 format::percent(found.idle_ns().0, found.span.len().0),
-                format::count(found.bubbles.len() as u64)
+                format::things(found.bubbles.len() as u64, "bubble", "bubbles")
             );
             let kind = RowKind::Bubbles { device: position as u32 };
             let key = Key::of(&format!("{}/bubbles", section.title));
@@ -295,24 +295,24 @@ impl Row {
 
     /// Makes the lanes.
     fn fill(&mut self, trace: &Trace) {
-        let what;
-        (what, self.lanes) = match self.kind {
+        let (one, many);
+        ((one, many), self.lanes) = match self.kind {
             // They come from the analysis.
             RowKind::Bubbles { .. } => return,
             RowKind::Stream(stream) => {
                 let ops = &trace.streams[stream.index()].ops;
-                ("ops", pack(ops.len(), |at| op_piece(trace, OpIdx(ops.start + at as u32))))
+                (("op", "ops"), pack(ops.len(), |at| op_piece(trace, OpIdx(ops.start + at as u32))))
             }
             RowKind::Replays(stream) => {
                 let replays = replays(trace, stream);
-                ("replays", pack(replays.len(), |at| replays[at]))
+                (("replay", "replays"), pack(replays.len(), |at| replays[at]))
             }
             RowKind::Copies(device, direction) => {
                 let ops = trace.device_streams(device).flat_map(|stream| trace.stream_ops(stream));
                 let is = |&op: &OpIdx| trace.ops.kind[op.index()] == OpKind::Copy;
                 let copies: Vec<OpIdx> =
                     ops.filter(is).filter(|&op| Direction::of(trace.op_detail(op)) == direction).collect();
-                ("copies", pack(copies.len(), |at| op_piece(trace, copies[at])))
+                (("copy", "copies"), pack(copies.len(), |at| op_piece(trace, copies[at])))
             }
             RowKind::Ranges(thread) => {
                 let (ranges, first) = (trace.thread_ranges(thread), trace.threads[thread.index()].ranges.start);
@@ -321,7 +321,7 @@ impl Row {
                     item: first + at as u32,
                     tint: Tint::range(ranges[at].kind, ranges[at].name.index()),
                 };
-                ("ranges", pack(ranges.len(), piece))
+                (("range", "ranges"), pack(ranges.len(), piece))
             }
             RowKind::Calls(thread) => {
                 let calls = &trace.threads[thread.index()].calls;
@@ -330,11 +330,11 @@ impl Row {
                     let tint = Tint::call(trace.calls.kind[call.index()]);
                     Piece { interval: trace.calls.interval(call), item: call.0, tint }
                 };
-                ("calls", pack(calls.len(), piece))
+                (("call", "calls"), pack(calls.len(), piece))
             }
         };
         let count: usize = self.lanes.iter().map(Lane::len).sum();
-        self.note = format!("{} {what}", format::count(count as u64));
+        self.note = format::things(count as u64, one, many);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The ruler above the lanes.
 
 use bubblescope::trace::Interval;
-use eframe::egui::{Align2, FontId, Painter, Pos2, Rect, Stroke};
+use eframe::egui::{Align2, FontId, Painter, Pos2, Rect, Stroke, Vec2};
 
 use crate::format;
 use crate::theme::Palette;
@@ -11,6 +11,8 @@ use crate::view::Viewport;
 pub const HEIGHT: f32 = 28.0;
 /// Least distance of two labelled ticks.
 const TICK_DISTANCE: f32 = 110.0;
+/// Around the length of what is measured.
+const MARGIN: Vec2 = Vec2::new(4.0, 1.0);
 
 /// Nanoseconds between two labelled ticks.
 pub fn step(view: Viewport, width: f32) -> i64 {
@@ -28,9 +30,10 @@ pub fn paint(painter: &Painter, ruler: Rect, view: Viewport, measured: Option<In
     };
     let label = measured.map(|measured| {
         let centre = x_of(measured.start.0).midpoint(x_of(measured.end.0));
-        let centre = Pos2::new(centre.clamp(ruler.left() + 40.0, ruler.right() - 40.0), ruler.top() + 8.0);
+        let centre = Pos2::new(centre.clamp(ruler.left() + 40.0, ruler.right() - 40.0), ruler.top() + 9.0);
         let text = format::duration(measured.len().0);
-        (centre, painter.layout_no_wrap(text, FontId::proportional(12.0), palette.text))
+        let text = painter.layout_no_wrap(text, FontId::proportional(12.0), palette.text);
+        (Align2::CENTER_CENTER.anchor_size(centre, text.size()), text)
     });
     let mut time = view.start().div_euclid(step) * step;
     while time <= view.end() {
@@ -39,7 +42,12 @@ pub fn paint(painter: &Painter, ruler: Rect, view: Viewport, measured: Option<In
         // The end of a moment whose start is cut off would be read as another moment.
         if at.x >= ruler.left() {
             let text = format::tick(time, step);
-            painter.text(at, Align2::LEFT_BOTTOM, text, FontId::proportional(11.0), palette.weak_text);
+            let text = painter.layout_no_wrap(text, FontId::proportional(11.0), palette.weak_text);
+            let place = Align2::LEFT_BOTTOM.anchor_size(at, text.size());
+            let covered = label.as_ref().is_some_and(|(label, _)| label.expand2(MARGIN).intersects(place));
+            if !covered && place.right() <= ruler.right() {
+                painter.galley(place.min, text, palette.weak_text);
+            }
         }
         for minor in 1..if step >= 5 { 5 } else { 1 } {
             tick(time.saturating_add(step / 5 * minor), 3.0, palette.grid);
@@ -47,13 +55,11 @@ pub fn paint(painter: &Painter, ruler: Rect, view: Viewport, measured: Option<In
         time = time.saturating_add(step);
     }
     painter.hline(ruler.x_range(), ruler.bottom() - 0.5, Stroke::new(1.0, palette.grid));
-    if let (Some(measured), Some((centre, text))) = (measured, label) {
+    if let (Some(measured), Some((place, text))) = (measured, label) {
         let from = x_of(measured.start.0).clamp(ruler.left() - 20.0, ruler.right() + 20.0);
         let to = x_of(measured.end.0).clamp(ruler.left() - 20.0, ruler.right() + 20.0);
         painter.rect_filled(Rect::from_x_y_ranges(from..=to, ruler.y_range()), 0.0, palette.measure);
-        // It may lie over the moments of ticks.
-        let place = Align2::CENTER_CENTER.anchor_size(centre, text.size());
-        painter.rect_filled(place.expand2(eframe::egui::vec2(4.0, 1.0)), 2.0, palette.section);
+        painter.rect_filled(place.expand2(MARGIN), 2.0, palette.section);
         painter.galley(place.min, text, palette.text);
     }
 }

@@ -101,23 +101,37 @@ pub struct Column<R> {
     width: f32,
     /// Whether it holds figures, which stand on the right and sort from the greatest.
     figures: bool,
+    /// Whether it is shown only when several traces are open.
+    of_several: bool,
     cell: CellOf<R>,
 }
 
 impl<R> Column<R> {
     /// A column of words.
     pub const fn words(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
-        Self { title, hint, width, figures: false, cell }
+        Self { title, hint, width, figures: false, of_several: false, cell }
     }
 
     /// A column of figures.
     pub const fn figures(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
-        Self { title, hint, width, figures: true, cell }
+        Self { title, hint, width, figures: true, of_several: false, cell }
+    }
+
+    /// The column that names the trace.
+    pub const fn trace(cell: CellOf<R>) -> Self {
+        Self { title: "Trace", hint: "The file", width: 90.0, figures: false, of_several: true, cell }
+    }
+
+    /// How wide it is.
+    fn shown_width(&self, traces: usize) -> f32 {
+        if self.of_several && traces < 2 { 0.0 } else { self.width }
     }
 }
 
 /// A row of a table: names a thing of the opened traces.
 pub trait Row: Copy + PartialEq + Send + Sync + 'static {
+    /// What a row is.
+    const ONE: &'static str;
     /// What the rows are, in the plural.
     const NAME: &'static str;
     /// The columns.
@@ -313,13 +327,13 @@ impl<R: Row> Table<R> {
             if ui.add_enabled(ready && self.copying.is_none(), copy).clicked() {
                 self.copy(&ctx, docs, &rows);
             }
-            ui.colored_label(palette.weak_text, format!("{} {}", format::count(rows.len() as u64), R::NAME));
+            ui.colored_label(palette.weak_text, format::things(rows.len() as u64, R::ONE, R::NAME));
             if !ready || self.copying.is_some() {
                 ui.spinner();
                 ui.colored_label(palette.weak_text, if ready { "Copying…" } else { "Sorting…" });
             }
         });
-        let total: f32 = R::COLUMNS.iter().map(|column| column.width).sum();
+        let total: f32 = R::COLUMNS.iter().map(|column| column.shown_width(docs.len())).sum();
         // The widest column of words takes what is left.
         let spare = (ui.available_width() - total - 12.0).max(0.0);
         let words = R::COLUMNS.iter().enumerate().filter(|(_, column)| !column.figures);
@@ -328,7 +342,7 @@ impl<R: Row> Table<R> {
             .iter()
             .enumerate()
             .scan(0.0, |left, (at, column)| {
-                *left += column.width + if at == wide { spare } else { 0.0 };
+                *left += column.shown_width(docs.len()) + if at == wide { spare } else { 0.0 };
                 Some(*left)
             })
             .collect();
@@ -357,6 +371,9 @@ impl<R: Row> Table<R> {
                             let right = rect.left() + edge;
                             let cell = Rect::from_x_y_ranges(left + 4.0..=right - 4.0, rect.y_range());
                             left = right;
+                            if cell.width() <= 0.0 {
+                                continue;
+                            }
                             let shown = (column.cell)(docs, row);
                             let shown = shown.shown();
                             let Some(text) = widths.fit(&shown, cell.width()) else { continue };
@@ -384,6 +401,9 @@ impl<R: Row> Table<R> {
             ui.spacing_mut().item_spacing.x = 0.0;
             let mut left = 0.0;
             for (at, (column, &edge)) in R::COLUMNS.iter().zip(edges).enumerate() {
+                if edge <= left {
+                    continue;
+                }
                 let (rect, response) = ui.allocate_exact_size(Vec2::new(edge - left, ROW_HEIGHT), Sense::click());
                 left = edge;
                 response.widget_info(|| egui::WidgetInfo::labeled(Role::ColumnHeader, true, column.title));
@@ -432,6 +452,7 @@ mod tests {
     struct Word(usize);
 
     impl Row for Word {
+        const ONE: &'static str = "word";
         const NAME: &'static str = "words";
         const COLUMNS: &'static [Column<Self>] = &[
             Column::words("Word", "", 10.0, |_, row: Self| Cell::text(WORDS[row.0].0)),

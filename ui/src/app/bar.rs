@@ -189,23 +189,18 @@ impl App {
         let mut open = self.help;
         centred(ctx, "Keys").open(&mut open).resizable(false).show(ctx, |ui| {
             let groups: Vec<&[Entry]> = COMMANDS.chunk_by(|a, b| a.group == b.group).collect();
-            ui.horizontal_top(|ui| {
-                for half in groups.chunks(2) {
-                    ui.vertical(|ui| {
-                        for group in half {
-                            keys_ui(ui, group);
-                        }
-                    });
-                    ui.add_space(18.0);
-                }
-            });
-            ui.separator();
-            egui::Grid::new("mouse").num_columns(2).spacing([24.0, 4.0]).show(ui, |ui| {
-                for (what, how) in MOUSE {
-                    ui.label(*what);
-                    ui.weak(*how);
-                    ui.end_row();
-                }
+            egui::ScrollArea::both().show(ui, |ui| {
+                ui.horizontal_top(|ui| {
+                    for (at, some) in groups.chunks(2).enumerate() {
+                        ui.vertical(|ui| {
+                            some.iter().for_each(|group| keys_ui(ui, group));
+                            if at + 1 == groups.len().div_ceil(2) {
+                                mouse_ui(ui);
+                            }
+                        });
+                        ui.add_space(18.0);
+                    }
+                });
             });
         });
         self.help = open;
@@ -221,6 +216,17 @@ const MOUSE: &[(&str, &str)] = &[
     ("Click on a name", "fold; a right click has more"),
     ("Ctrl+plus, Ctrl+minus", "larger and smaller letters"),
 ];
+
+fn mouse_ui(ui: &mut Ui) {
+    ui.strong("Pointer");
+    egui::Grid::new("mouse").num_columns(2).spacing([24.0, 4.0]).show(ui, |ui| {
+        for (what, how) in MOUSE {
+            ui.label(*what);
+            ui.weak(*how);
+            ui.end_row();
+        }
+    });
+}
 
 fn keys_ui(ui: &mut Ui, group: &[Entry]) {
     let Some(first) = group.first() else { return };

@@ -45,6 +45,7 @@ fn call_name(doc: &Document, call: Option<CallIdx>) -> Cell<'_> {
 }
 
 impl Row for BubbleRow {
+    const ONE: &'static str = "bubble";
     const NAME: &'static str = "bubbles";
 
     const COLUMNS: &'static [Column<Self>] = &[
@@ -77,7 +78,7 @@ impl Row for BubbleRow {
                 doc.trace.devices.get(bubble.device.index()).map_or(Cell::Unknown, |gpu| Cell::Count(u64::from(gpu.id)))
             })
         }),
-        Column::words("Trace", "The file", 90.0, |docs, row: Self| super::trace_name(docs, row.doc)),
+        Column::trace(|docs, row: Self| super::trace_name(docs, row.doc)),
     ];
 
     const SORT: usize = 1;

@@ -16,7 +16,8 @@ pub fn summary(doc: &Document) -> String {
     let parts = analysis.devices.iter().map(|device| {
         let idle = format::percent(device.idle_ns().0, device.span.len().0);
         let id = doc.trace.devices.get(device.device.index()).map_or(0, |device| device.id);
-        format!("GPU {id}: {idle} idle in {} bubbles", format::count(device.bubbles.len() as u64))
+        let bubbles = format::things(device.bubbles.len() as u64, "bubble", "bubbles");
+        format!("GPU {id}: {idle} idle in {bubbles}")
     });
     let parts: Vec<String> = parts.collect();
     if parts.is_empty() { "no GPU activity".to_owned() } else { parts.join(" · ") }

@@ -46,6 +46,7 @@ fn span(full: &FullAnalysis) -> Ns {
 }
 
 impl Row for FindingRow {
+    const ONE: &'static str = "finding";
     const NAME: &'static str = "findings";
 
     const COLUMNS: &'static [Column<Self>] = &[
@@ -67,7 +68,7 @@ impl Row for FindingRow {
         Column::figures("Times", "How often it happens", 55.0, |docs, row: Self| {
             row.cell(docs, |_, finding| Cell::Count(finding.count))
         }),
-        Column::words("Trace", "The file", 90.0, |docs, row: Self| super::trace_name(docs, row.doc)),
+        Column::trace(|docs, row: Self| super::trace_name(docs, row.doc)),
     ];
 
     const SORT: usize = 0;

@@ -32,6 +32,7 @@ impl LaunchRow {
 }
 
 impl Row for LaunchRow {
+    const ONE: &'static str = "kind of launch";
     const NAME: &'static str = "kinds of launches";
 
     const COLUMNS: &'static [Column<Self>] = &[
@@ -63,7 +64,7 @@ impl Row for LaunchRow {
         Column::figures("Ops", "Ops that the calls submitted", 80.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Count(found.ops))
         }),
-        Column::words("Trace", "The file", 90.0, |docs, row: Self| super::trace_name(docs, row.doc)),
+        Column::trace(|docs, row: Self| super::trace_name(docs, row.doc)),
     ];
 
     const SORT: usize = 1;

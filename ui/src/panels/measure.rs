@@ -1,7 +1,7 @@
 //! What a measured interval holds: the analysis of just that interval, made in the background.
 
 use bubblescope::analysis::{Analysis, Options, analyze};
-use bubblescope::trace::Interval;
+use bubblescope::trace::{Interval, Ns};
 use eframe::egui::{self, Ui};
 
 use super::overview::figures_ui;
@@ -49,11 +49,18 @@ impl Measured {
                     ui.heading(&doc.name);
                 }
                 figures_ui(ui, doc, figures, |_| ());
+                if !figures.sync_calls.is_empty() {
+                    ui.strong("Blocking calls in it");
+                }
                 for row in &figures.sync_calls {
                     let blocked = format::duration(row.blocked.0);
                     let drained = format::duration(row.bubbles_drained.0);
-                    let calls = format::count(row.calls());
-                    ui.label(format!("{} × {calls}: blocked {blocked}, drained bubbles of {drained}", row.api));
+                    let calls = format::things(row.calls(), "call", "calls");
+                    let drained = match row.bubbles_drained {
+                        Ns::ZERO => "no bubble began under it".to_owned(),
+                        _ => format!("bubbles that began under it: {drained}"),
+                    };
+                    ui.label(format!("{} · {calls} · blocked for {blocked} · {drained}", row.api));
                 }
             }
         });

@@ -163,7 +163,7 @@ fn breakdown_ui<K: Copy + Ord + Display>(
 fn histogram_ui(ui: &mut Ui, buckets: &[HistogramBucket], idle: Ns, palette: &Palette) {
     for bucket in buckets.iter().filter(|bucket| bucket.count > 0) {
         let name = format!("{} · {} ×", lengths(bucket), format::count(bucket.count));
-        let hint = format!("{} bubbles of such a length", format::count(bucket.count));
+        let hint = format!("{} of such a length", format::things(bucket.count, "bubble", "bubbles"));
         bar_ui(ui, &name, bucket.total, idle, palette.weak_text, &hint, palette);
     }
 }

@@ -155,6 +155,12 @@ fn facts_ui(ui: &mut Ui, salt: (&'static str, usize), title: &str, facts: &[Fact
     });
 }
 
+/// With a capital first letter.
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// Where a recording is from.
 fn source_ui(ui: &mut Ui, at: usize, doc: &Document, palette: &Palette) {
     let meta = &doc.trace.meta;
@@ -163,7 +169,7 @@ fn source_ui(ui: &mut Ui, at: usize, doc: &Document, palette: &Palette) {
         egui::Grid::new(("source", at)).num_columns(2).spacing([14.0, 3.0]).show(ui, |ui| {
             let mut line = |name: &str, value: &str| {
                 if !value.is_empty() {
-                    ui.colored_label(palette.weak_text, name);
+                    ui.colored_label(palette.weak_text, capital(name));
                     ui.label(value);
                     ui.end_row();
                 }

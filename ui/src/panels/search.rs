@@ -133,6 +133,7 @@ fn next(hit: Hit, things: &[(Ns, u32)], last: Option<Pick>) -> Option<Pick> {
 }
 
 impl Row for Hit {
+    const ONE: &'static str = "name";
     const NAME: &'static str = "names";
 
     const COLUMNS: &'static [Column<Self>] = &[
@@ -149,7 +150,7 @@ impl Row for Hit {
         Column::figures("Count", "How many", 80.0, |_, row: Self| Cell::Count(row.count)),
         Column::figures("Total", "Their lengths together", 100.0, |_, row: Self| Cell::Duration(row.total)),
         Column::figures("Longest", "The longest", 100.0, |_, row: Self| Cell::Duration(row.longest)),
-        Column::words("Trace", "The file", 120.0, |docs, row: Self| super::trace_name(docs, row.doc)),
+        Column::trace(|docs, row: Self| super::trace_name(docs, row.doc)),
     ];
 
     const SORT: usize = 3;

@@ -44,6 +44,7 @@ impl SyncRow {
 }
 
 impl Row for SyncRow {
+    const ONE: &'static str = "kind of blocking call";
     const NAME: &'static str = "kinds of blocking calls";
 
     const COLUMNS: &'static [Column<Self>] = &[
@@ -87,7 +88,7 @@ impl Row for SyncRow {
         Column::figures("Longest", "The longest call; a click on the row goes there", 80.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.lengths.max))
         }),
-        Column::words("Trace", "The file", 90.0, |docs, row: Self| super::trace_name(docs, row.doc)),
+        Column::trace(|docs, row: Self| super::trace_name(docs, row.doc)),
     ];
 
     const SORT: usize = 7;

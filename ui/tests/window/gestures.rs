@@ -285,7 +285,7 @@ fn search_counts_what_it_finds() {
     let count = trace.calls.indices().filter(|&call| trace.call_name(call).contains("StreamSync")).count();
     assert!(count > 1);
     harness.get_by_label(&format!("{count} in all. Enter goes to the next."));
-    harness.get_by_label("1 names");
+    harness.get_by_label("1 name");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod files;
 mod gestures;
+mod looks;
 mod rows;
 
 use std::time::{Duration, Instant};

@@ -1,0 +1,89 @@
+//! What stands on the window can be read.
+
+use std::path::{Path, PathBuf};
+
+use bubblescope::trace::{Interval, Ns};
+use bubblescope_ui::App;
+use bubblescope_ui::panels::Tab;
+use eframe::egui::{self, Key, Rect, Shape};
+use egui_kittest::Harness;
+
+use crate::{press, replayed, settle};
+
+fn planted(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/planted").join(name).with_extension("bubcap")
+}
+
+/// Texts and what can be seen of them.
+fn texts(harness: &Harness<'_, App>) -> Vec<(String, Rect)> {
+    fn collect(shape: &Shape, clip: Rect, texts: &mut Vec<(String, Rect)>) {
+        match shape {
+            Shape::Vec(shapes) => shapes.iter().for_each(|shape| collect(shape, clip, texts)),
+            Shape::Text(text) => {
+                // Lines of text are a little higher than their letters.
+                let rect = text.visual_bounding_rect().shrink2(egui::vec2(0.5, 2.0)).intersect(clip);
+                if rect.is_positive() && !text.galley.text().trim().is_empty() {
+                    texts.push((text.galley.text().to_owned(), rect));
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    harness.output().shapes.iter().for_each(|shape| collect(&shape.shape, shape.clip_rect, &mut found));
+    found
+}
+
+fn check(harness: &Harness<'_, App>, place: &str) {
+    let texts = texts(harness);
+    assert!(texts.len() > 20, "{place}: {texts:?}");
+    for (at, (text, rect)) in texts.iter().enumerate() {
+        for (other, taken) in &texts[..at] {
+            let common = rect.intersect(*taken);
+            assert!(!common.is_positive(), "{place}: {text:?} at {rect} lies over {other:?} at {taken}");
+        }
+        let number = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
+        let unit = text.split_whitespace().nth(1);
+        if let (Some(number), Some("ns" | "µs" | "ms")) = (number, unit) {
+            assert!(number <= 1_000.0 || !text.contains('.'), "{place}: {text:?} has too small a unit");
+        }
+    }
+}
+
+#[test]
+fn no_text_lies_over_another_on_small_and_fine_screens() {
+    for (name, scale) in [("sync", 1.0), ("launch-bound", 1.5), ("module-load", 2.0)] {
+        let builder = Harness::builder().with_size([1280.0, 720.0]).with_pixels_per_point(scale);
+        let mut harness = builder.build_eframe(|creation| App::new(&creation.egui_ctx, &[planted(name)]));
+        settle(&mut harness);
+        replayed(&mut harness);
+        check(&harness, name);
+        press(&mut harness, Key::B);
+        let view = harness.state().timeline.view;
+        for share in [3, 7] {
+            let start = view.start() + view.span() / share;
+            harness.state_mut().timeline.measured = Some(Interval::new(Ns(start), Ns(start + view.span() / 9)));
+            harness.state_mut().panels.search.text = "cu".to_owned();
+            for (tab, title) in Tab::ALL {
+                harness.state_mut().panels.tab = tab;
+                harness.run_steps(3);
+                check(&harness, &format!("{name}, {title}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn several_traces_and_messages_can_be_read_too() {
+    let mut paths: Vec<PathBuf> = ["sync", "host-bound", "graph-internal"].map(planted).into();
+    paths.push(PathBuf::from("/no/such/file.bubbles.parquet"));
+    let mut harness =
+        Harness::builder().with_size([1280.0, 720.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &paths));
+    settle(&mut harness);
+    replayed(&mut harness);
+    for (tab, title) in Tab::ALL {
+        harness.state_mut().panels.tab = tab;
+        harness.run_steps(3);
+        check(&harness, title);
+    }
+}
