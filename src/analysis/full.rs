@@ -1,6 +1,7 @@
 //! Everything that can be said about a recording: the analysis, what its waits cost, the findings, and what changes
 //! would gain.
 
+use super::bubbles::Host;
 use super::findings::{self, Findings};
 use super::options::Options;
 use super::replay::{self, Change, Outcome, Replay};
@@ -46,30 +47,50 @@ pub struct WhatIf {
     pub assumptions: Vec<&'static str>,
 }
 
+/// The first half of [`full`]: the analysis, and what the replay needs to know of the host.
+pub struct HalfWay {
+    /// The analysis. What is recoverable is not known yet.
+    pub analysis: Analysis,
+    host: Host,
+}
+
 /// Analyses the part of `trace` that `options` ask for, and replays it: at most [`Options::max_changes`] changes, those
 /// of [`Options::what_if`] and all together not counted.
 pub fn full(trace: &Trace, options: &Options) -> FullAnalysis {
-    let (mut analysis, host) = super::analyze_with_host(trace, options);
-    if analysis.devices.is_empty() {
-        let reason = match analysis.quality.gpu_not_captured {
-            true => "GPU activity was not captured",
-            false => "there is no GPU activity",
-        };
-        let findings = Findings { found: Vec::new(), withheld: Some(reason.to_owned()) };
-        return FullAnalysis { analysis, findings, replay: None };
+    half_way(trace, options).finish(trace, options)
+}
+
+/// Begins with [`full`], for those who want to use the analysis while the replay goes on.
+pub fn half_way(trace: &Trace, options: &Options) -> HalfWay {
+    let (analysis, host) = super::analyze_with_host(trace, options);
+    HalfWay { analysis, host }
+}
+
+impl HalfWay {
+    /// The second half, of the same trace with the same options.
+    pub fn finish(self, trace: &Trace, options: &Options) -> FullAnalysis {
+        let Self { mut analysis, host } = self;
+        if analysis.devices.is_empty() {
+            let reason = match analysis.quality.gpu_not_captured {
+                true => "GPU activity was not captured",
+                false => "there is no GPU activity",
+            };
+            let findings = Findings { found: Vec::new(), withheld: Some(reason.to_owned()) };
+            return FullAnalysis { analysis, findings, replay: None };
+        }
+        let replay = Replay::new(trace, &host.waits, options.window.map(|_| analysis.window));
+        let (findings, replayed) = findings::find(trace, &host, &analysis, &replay, options, options.max_changes);
+        let groups: Vec<Vec<CallIdx>> = analysis.sync_calls.iter().map(|row| row.call_list.clone()).collect();
+        let limit = if analysis.quality.idle_reliable { options.max_changes.saturating_sub(replayed) } else { 0 };
+        let costs = replay::sync_cost(&replay, &groups, limit);
+        for (row, cost) in analysis.sync_calls.iter_mut().zip(costs) {
+            row.recoverable = cost;
+        }
+        // A stable sort: rows whose gain is not known stay in their order, behind the others.
+        analysis.sync_calls.sort_by_key(|row| std::cmp::Reverse(row.recoverable));
+        let replay = facts(&replay, &findings, &options.what_if);
+        FullAnalysis { analysis, findings, replay: Some(replay) }
     }
-    let replay = Replay::new(trace, &host.waits, options.window.map(|_| analysis.window));
-    let (findings, replayed) = findings::find(trace, &host, &analysis, &replay, options, options.max_changes);
-    let groups: Vec<Vec<CallIdx>> = analysis.sync_calls.iter().map(|row| row.call_list.clone()).collect();
-    let limit = if analysis.quality.idle_reliable { options.max_changes.saturating_sub(replayed) } else { 0 };
-    let costs = replay::sync_cost(&replay, &groups, limit);
-    for (row, cost) in analysis.sync_calls.iter_mut().zip(costs) {
-        row.recoverable = cost;
-    }
-    // A stable sort: rows whose gain is not known stay in their order, behind the others.
-    analysis.sync_calls.sort_by_key(|row| std::cmp::Reverse(row.recoverable));
-    let replay = facts(&replay, &findings, &options.what_if);
-    FullAnalysis { analysis, findings, replay: Some(replay) }
 }
 
 fn facts(replay: &Replay<'_>, findings: &Findings, asked: &[Change]) -> ReplayFacts {

@@ -37,7 +37,7 @@ pub(crate) mod words;
 pub use cause::{Cause, Confidence, Rule, SegmentKind};
 pub use finding::{FindingId, Severity, UnknownFinding};
 pub use findings::{Evidence, Finding, Findings};
-pub use full::{FullAnalysis, ReplayFacts, WhatIf, full};
+pub use full::{FullAnalysis, HalfWay, ReplayFacts, WhatIf, full, half_way};
 pub use options::{Constants, FindingLimits, Options};
 pub use peers::{PeerWait, PeerWaits};
 pub use result::{
@@ -46,6 +46,8 @@ pub use result::{
 };
 pub use run_ahead::{RunAhead, run_ahead};
 pub use sync_cost::site_name;
+
+use std::sync::Arc;
 
 use crate::trace::{DeviceIdx, Interval, Ns, Trace};
 
@@ -84,7 +86,7 @@ fn analyze_with_host(trace: &Trace, options: &Options) -> (Analysis, bubbles::Ho
         launches: launches.figures,
         iterations,
         quality: quality::quality(trace, bounds, &devices, &launches, &options.constants),
-        devices,
+        devices: devices.into_iter().map(Arc::new).collect(),
     };
     (analysis, host)
 }

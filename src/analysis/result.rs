@@ -1,6 +1,7 @@
 //! What the analysis finds.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::trace::{CallIdx, CaptureMode, DeviceIdx, Interval, Losses, Ns, OpIdx, RangeIdx, StreamIdx, ThreadIdx};
 
@@ -12,8 +13,8 @@ use super::peers::PeerWaits;
 pub struct Analysis {
     /// The part of the trace that was looked at.
     pub window: Interval,
-    /// Each device that has ops in the window, in order of its number.
-    pub devices: Vec<DeviceAnalysis>,
+    /// Each device that has ops in the window, in order of its number. An analysis can be copied without its bubbles.
+    pub devices: Vec<Arc<DeviceAnalysis>>,
     /// Blocking calls by API and site: once replayed, the one whose gain is the largest first; before that, and where the
     /// gain is not known, the one that drained most.
     pub sync_calls: Vec<SyncCallRow>,

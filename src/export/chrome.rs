@@ -4,6 +4,7 @@
 
 use std::io::{self, Write};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -34,7 +35,8 @@ pub fn chrome(trace: &Trace, analysis: &Analysis, out: &mut impl Write) -> io::R
     let mut writer = Writer { trace, out, any: false, tracks: 0, call_tracks, readable };
     writer.hosts()?;
     for device in 0..trace.devices.len() {
-        writer.device(device, analysis.devices.iter().find(|found| found.device.index() == device))?;
+        let found = analysis.devices.iter().find(|found| found.device.index() == device);
+        writer.device(device, found.map(Arc::as_ref))?;
     }
     out.write_all(b"\n]}\n")
 }

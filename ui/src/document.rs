@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bubblescope::analysis::{Analysis, Bubble, DeviceAnalysis, FullAnalysis};
-use bubblescope::trace::{CallIdx, Interval, NameId, Ns, OpIdx, RangeIdx, StreamIdx, ThreadIdx, Trace};
+use bubblescope::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, RangeIdx, StreamIdx, ThreadIdx, Trace};
 
 use crate::format;
-use crate::launches::LaunchFigures;
-use crate::rows::Scene;
+use crate::launches::{self, LaunchFigures};
+use crate::rows::{self, Row, Scene};
 
 /// One thing on a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +55,22 @@ enum Known {
     Full(Arc<FullAnalysis>),
 }
 
+/// Why the devices were idle, ready to be shown.
+#[derive(Debug)]
+pub struct Explanation {
+    analysis: Arc<Analysis>,
+    launches: Vec<LaunchFigures>,
+    bubbles: Vec<(DeviceIdx, Row)>,
+}
+
+impl Explanation {
+    /// Prepares an analysis of a trace. Takes time in proportion to its calls and bubbles.
+    pub fn new(trace: &Trace, analysis: Analysis) -> Self {
+        let (launches, bubbles) = (launches::by_api(trace, &analysis), rows::bubbles(trace, &analysis));
+        Self { analysis: Arc::new(analysis), launches, bubbles }
+    }
+}
+
 /// One opened trace.
 #[derive(Debug)]
 pub struct Document {
@@ -75,6 +91,8 @@ pub struct Document {
     pub order: u64,
     /// Added to its times to place it on the common time scale.
     pub offset: i64,
+    /// What to show first, in the trace's own time.
+    focus: Interval,
     short_names: Arc<[Box<str>]>,
 }
 
@@ -84,6 +102,7 @@ impl Document {
         let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into());
         let scene = Scene::new(&trace);
         let short_names = trace.names.iter().map(|(_, name)| format::short(name).into_boxed_str()).collect();
+        let focus = focus(&trace);
         Self {
             name,
             path: path.to_owned(),
@@ -94,13 +113,15 @@ impl Document {
             scene,
             order: 0,
             offset: 0,
+            focus,
             short_names,
         }
     }
 
     /// Takes in what the analysis found.
-    pub fn set_analysis(&mut self, analysis: Arc<Analysis>, launches: Vec<LaunchFigures>) {
-        self.scene.set_bubbles(&self.trace, &analysis);
+    pub fn set_analysis(&mut self, explanation: Explanation) {
+        let Explanation { analysis, launches, bubbles } = explanation;
+        self.scene.set_bubbles(bubbles);
         self.known = Known::Analysis(analysis);
         self.launches = launches.into();
     }
@@ -149,6 +170,7 @@ impl Document {
             scene: Scene::default(),
             order: self.order,
             offset: self.offset,
+            focus: self.focus,
             short_names: Arc::clone(&self.short_names),
         }
     }
@@ -166,13 +188,7 @@ impl Document {
     /// What to show first, on the common time scale: a workload's measured part, else all unless the devices worked in
     /// less than half of it.
     pub fn focus(&self) -> Interval {
-        if let Some(measured) = self.trace.meta.workload.as_ref().and_then(|run| run.measured) {
-            return self.shifted(measured);
-        }
-        let (first, last) = (self.trace.ops.start.iter().min(), self.trace.ops.end.iter().max());
-        let (Some(&first), Some(&last)) = (first, last) else { return self.interval() };
-        let ops = Interval::new(first, last);
-        if ops.len().0 < self.trace.end.0 / 2 { self.shifted(ops) } else { self.interval() }
+        self.shifted(self.focus)
     }
 
     /// An interval of the trace on the common time scale.
@@ -276,4 +292,16 @@ impl Document {
             found.bubbles[index].interval.contains(moment).then_some(at)
         })
     }
+}
+
+fn focus(trace: &Trace) -> Interval {
+    if let Some(measured) = trace.meta.workload.as_ref().and_then(|run| run.measured) {
+        return measured;
+    }
+    let whole = Interval::new(Ns::ZERO, trace.end);
+    // Streams are sorted by start, but a long op may end after those that started later.
+    let streams = trace.streams.iter().filter(|stream| !stream.ops.is_empty());
+    let first = streams.map(|stream| trace.ops.start[stream.ops.start as usize]).min();
+    let (Some(first), Some(&last)) = (first, trace.ops.end.iter().max()) else { return whole };
+    if last.0.saturating_sub(first.0) < trace.end.0 / 2 { Interval::new(first, last) } else { whole }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bubblescope::analysis::Analysis;
-use bubblescope::trace::{CallIdx, Ns, Trace};
+use bubblescope::trace::{CallIdx, Ns, Trace, base_name};
 
 /// The launches of one API, which is that of [`Self::longest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +36,24 @@ struct Samples {
 
 /// The launches in the part of `trace` that `analysis` is of, by API. A call counts when it has device work.
 pub fn by_api(trace: &Trace, analysis: &Analysis) -> Vec<LaunchFigures> {
-    let mut samples: BTreeMap<&str, Samples> = BTreeMap::new();
+    // Each name is looked at once. Several may be versions of one API.
+    let mut apis: BTreeMap<&str, usize> = BTreeMap::new();
+    let api_of = |(_, name)| {
+        let next = apis.len();
+        *apis.entry(base_name(name)).or_insert(next)
+    };
+    let api_of_name: Vec<usize> = trace.names.iter().map(api_of).collect();
+    let api_of = |call: CallIdx| api_of_name[trace.calls.name[call.index()].index()];
+    let mut samples: Vec<Samples> = Vec::new();
+    samples.resize_with(apis.len(), Samples::default);
     for call in trace.calls.indices() {
-        let at = call.index();
-        let start = trace.calls.start[at];
+        let start = trace.calls.start[call.index()];
         let ops = trace.call_ops(call).len() as u64;
         if ops == 0 || start < analysis.window.start || start >= analysis.window.end {
             continue;
         }
         let length = trace.calls.interval(call).len();
-        let of = samples.entry(trace.call_name(call)).or_default();
+        let of = &mut samples[api_of(call)];
         of.lengths.push(length);
         of.ops.push(ops);
         if of.longest.is_none_or(|(longest, _)| length > longest) {
@@ -55,13 +63,11 @@ pub fn by_api(trace: &Trace, analysis: &Analysis) -> Vec<LaunchFigures> {
     for bubble in analysis.devices.iter().flat_map(|device| &device.bubbles) {
         let Some(call) = bubble.launch else { continue };
         let start = trace.calls.start[call.index()];
-        if bubble.interval.contains(start)
-            && let Some(of) = samples.get_mut(trace.call_name(call))
-        {
-            of.latencies.push(bubble.interval.end - start);
+        if bubble.interval.contains(start) {
+            samples[api_of(call)].latencies.push(bubble.interval.end - start);
         }
     }
-    samples.into_values().filter_map(figures).collect()
+    apis.into_values().filter_map(|api| figures(std::mem::take(&mut samples[api]))).collect()
 }
 
 fn figures(mut of: Samples) -> Option<LaunchFigures> {

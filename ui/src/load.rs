@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bubblescope::analysis::{Analysis, FullAnalysis, Options, analyze, full};
+use bubblescope::analysis::{FullAnalysis, Options, half_way};
 use bubblescope::progress::Watch;
 use bubblescope::trace::Trace;
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 
-use crate::document::Document;
-use crate::launches::{self, LaunchFigures};
+use crate::document::{Document, Explanation};
 
 /// Reads a trace, whatever format it has.
 fn read(path: &Path, watch: &dyn Watch) -> anyhow::Result<Trace> {
@@ -28,8 +27,8 @@ pub fn options(trace: &Trace) -> Options {
 pub enum Loaded {
     /// The trace is read and can be shown.
     Document(Box<Document>),
-    /// It is analysed: why the devices were idle, and the launches by API.
-    Analysis(Arc<Analysis>, Vec<LaunchFigures>),
+    /// It is analysed: why the devices were idle.
+    Analysis(Box<Explanation>),
     /// It is replayed: what can be done about it.
     Full(Arc<FullAnalysis>),
     /// It cannot be opened: one line that names the file and the reason.
@@ -142,10 +141,10 @@ impl Loading {
                         return;
                     }
                     let options = options(&trace);
-                    let analysis = analyze(&trace, &options);
-                    let launches = launches::by_api(&trace, &analysis);
-                    if !watch.is_cancelled() && tell(Loaded::Analysis(Arc::new(analysis), launches)) {
-                        tell(Loaded::Full(Arc::new(full(&trace, &options))));
+                    let half_way = half_way(&trace, &options);
+                    let explanation = Explanation::new(&trace, half_way.analysis.clone());
+                    if !watch.is_cancelled() && tell(Loaded::Analysis(Box::new(explanation))) {
+                        tell(Loaded::Full(Arc::new(half_way.finish(&trace, &options))));
                     }
                 }
             }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use bubblescope::analysis::Analysis;
+use bubblescope::analysis::{Analysis, DeviceAnalysis};
 use bubblescope::trace::{
     CallIdx, Detail, DeviceIdx, Interval, MemoryKind, OpIdx, OpKind, ProcessIdx, RangeIdx, StreamIdx, StreamKind,
     ThreadIdx, Trace,
@@ -172,30 +172,15 @@ impl Scene {
     }
 
     /// Puts the bubbles of each device on top of its streams.
-    pub fn set_bubbles(&mut self, trace: &Trace, analysis: &Analysis) {
+    pub fn set_bubbles(&mut self, bubbles: Vec<(DeviceIdx, Row)>) {
         for section in &mut self.sections {
             section.rows.retain(|row| !matches!(row.kind, RowKind::Bubbles { .. }));
-            let found = analysis.devices.iter().enumerate();
-            let mut found = found.filter(|(_, found)| section.owner == Owner::Device(found.device));
-            let Some((position, found)) = found.next() else { continue };
-            let mut lanes = pack(found.bubbles.len(), |at| Piece {
-                interval: found.bubbles[at].interval,
-                item: at as u32,
-                tint: Tint::cause(found.bubbles[at].root.cause),
-            });
-            if lanes.is_empty() {
-                lanes.push(Lane::default());
-            }
-            let note = format!(
-                "{} idle · {}",
-                format::percent(found.idle_ns().0, found.span.len().0),
-                format::things(found.bubbles.len() as u64, "bubble", "bubbles")
-            );
-            let kind = RowKind::Bubbles { device: position as u32 };
-            let key = Key::of(&format!("{}/bubbles", section.title));
-            section.rows.insert(0, Row { key, kind, title: "Bubbles".to_owned(), note, lanes });
         }
-        debug_assert!(trace.devices.len() >= analysis.devices.len());
+        for (device, row) in bubbles {
+            if let Some(section) = self.sections.iter_mut().find(|section| section.owner == Owner::Device(device)) {
+                section.rows.insert(0, row);
+            }
+        }
         self.version = next_version();
     }
 
@@ -237,6 +222,29 @@ impl Scene {
     }
 }
 
+/// A row of bubbles for each device.
+pub fn bubbles(trace: &Trace, analysis: &Analysis) -> Vec<(DeviceIdx, Row)> {
+    let row = |(position, found): (usize, &Arc<DeviceAnalysis>)| {
+        let mut lanes = pack(found.bubbles.len(), |at| Piece {
+            interval: found.bubbles[at].interval,
+            item: at as u32,
+            tint: Tint::cause(found.bubbles[at].root.cause),
+        });
+        if lanes.is_empty() {
+            lanes.push(Lane::default());
+        }
+        let note = format!(
+            "{} idle · {}",
+            format::percent(found.idle_ns().0, found.span.len().0),
+            format::things(found.bubbles.len() as u64, "bubble", "bubbles")
+        );
+        let kind = RowKind::Bubbles { device: position as u32 };
+        let key = Key::of(&format!("{}/bubbles", device_title(trace, found.device)));
+        (found.device, Row { key, kind, title: "Bubbles".to_owned(), note, lanes })
+    };
+    analysis.devices.iter().enumerate().map(row).collect()
+}
+
 /// Names that were given to rows. Two rows of the same name are numbered.
 #[derive(Default)]
 struct Keys(BTreeMap<String, usize>);
@@ -249,10 +257,14 @@ impl Keys {
     }
 }
 
+fn device_title(trace: &Trace, device: DeviceIdx) -> String {
+    let described = &trace.devices[device.index()];
+    format!("GPU {} {}", described.id, described.name).trim_end().to_owned()
+}
+
 fn device_section(trace: &Trace, device: DeviceIdx, keys: &mut Keys) -> Section {
     let described = &trace.devices[device.index()];
-    let name = if described.name.is_empty() { "" } else { described.name.as_str() };
-    let title = format!("GPU {} {name}", described.id).trim_end().to_owned();
+    let title = device_title(trace, device);
     let many = trace.device_streams(device).map(|stream| trace.streams[stream.index()].process);
     let processes: HashSet<ProcessIdx> = many.collect();
     let own = format!("GPU {}", described.id);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bubblescope::analysis::analyze;
 use bubblescope_ui::arrange::Place;
-use bubblescope_ui::document::{Document, Item, Pick};
+use bubblescope_ui::document::{Document, Explanation, Item, Pick};
 use bubblescope_ui::load::options;
 use bubblescope_ui::testing;
 use bubblescope_ui::timeline::{Action, Timeline};
@@ -45,7 +45,7 @@ fn analysed(name: &str, trace: bubblescope::trace::Trace) -> Document {
     let trace = Arc::new(trace);
     let mut document = Document::new(Path::new(name), Arc::clone(&trace));
     let analysis = analyze(&trace, &options(&trace));
-    document.set_analysis(Arc::new(analysis), Vec::new());
+    document.set_analysis(Explanation::new(&trace, analysis));
     document
 }
 

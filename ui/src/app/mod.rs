@@ -184,8 +184,8 @@ impl App {
                 loading.before = self.replace(order, Some(*document)).map(Box::new);
                 true
             }
-            (Loaded::Analysis(analysis, launches), Some(doc)) => {
-                doc.set_analysis(analysis, launches);
+            (Loaded::Analysis(explanation), Some(doc)) => {
+                doc.set_analysis(*explanation);
                 loading.before = None;
                 self.documents_changed();
                 true

@@ -2,6 +2,13 @@
 //!
 //! `cargo bench -p bubblescope-ui --bench frame -- [EVENTS…]` (default 100 000, 1 000 000 and 10 000 000). There is no
 //! window and no GPU: what is timed is building the frame and turning it into triangles, which is what the UI thread does.
+//!
+//! `cargo bench -p bubblescope-ui --bench frame -- open [EVENTS]` (default 10 000 000) writes a trace file and times the
+//! way from opening it to the first picture.
+
+mod opening;
+#[path = "../../../benches/training_loop/mod.rs"]
+mod training_loop;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -203,6 +210,12 @@ fn main() {
     let asked: Vec<u64> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
     // `cargo test` runs benches too: a small one, to know that they work.
     let testing = !std::env::args().any(|argument| argument == "--bench");
+    if std::env::args().any(|argument| argument == "open") {
+        return opening::measure(asked.first().map_or(10_000_000, |&events| events as usize));
+    }
+    if testing {
+        opening::measure(2_000);
+    }
     let sizes: &[u64] = match (asked.is_empty(), testing) {
         (false, _) => &asked,
         (true, true) => &[2_000],
