@@ -34,8 +34,8 @@ fn until_ready(table: &mut Table<BubbleRow>, ctx: &egui::Context, docs: &[Docume
 }
 
 fn main() {
-    let numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
-    let bubbles = numbers.last().unwrap_or(1_000_000);
+    let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
+    let bubbles = numbers.next().unwrap_or(1_000_000);
     let trace = Arc::new(testing::trace(1, bubbles));
     let analysis = analyze(&trace, &Options::default());
     let mut document = Document::new(Path::new("generated"), trace);
