@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bubblescope::analysis::{Options, analyze};
 use bubblescope_ui::background::Wanted;
-use bubblescope_ui::document::Document;
+use bubblescope_ui::document::{Document, Explanation};
 use bubblescope_ui::panels::BubbleRow;
 use bubblescope_ui::table::{Source, Table, arranged};
 use bubblescope_ui::{format, testing};
@@ -37,9 +37,9 @@ fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
     let bubbles = numbers.next().unwrap_or(1_000_000);
     let trace = Arc::new(testing::trace(1, bubbles));
-    let analysis = analyze(&trace, &Options::default());
+    let explanation = Explanation::new(&trace, analyze(&trace, &Options::default()));
     let mut document = Document::new(Path::new("generated"), trace);
-    document.set_analysis(Arc::new(analysis), Vec::new());
+    document.set_analysis(explanation);
     let docs = [document];
     let ctx = egui::Context::default();
     let rows = BubbleRow::all(&docs);
