@@ -189,18 +189,16 @@ impl App {
         let mut open = self.help;
         centred(ctx, "Keys").open(&mut open).resizable(false).show(ctx, |ui| {
             let groups: Vec<&[Entry]> = COMMANDS.chunk_by(|a, b| a.group == b.group).collect();
-            egui::ScrollArea::both().show(ui, |ui| {
-                ui.horizontal_top(|ui| {
-                    for (at, some) in groups.chunks(2).enumerate() {
-                        ui.vertical(|ui| {
-                            some.iter().for_each(|group| keys_ui(ui, group));
-                            if at + 1 == groups.len().div_ceil(2) {
-                                mouse_ui(ui);
-                            }
-                        });
-                        ui.add_space(18.0);
-                    }
-                });
+            ui.horizontal_top(|ui| {
+                for (at, some) in groups.chunks(2).enumerate() {
+                    ui.vertical(|ui| {
+                        some.iter().for_each(|group| keys_ui(ui, group));
+                        if at + 1 == groups.len().div_ceil(2) {
+                            mouse_ui(ui);
+                        }
+                    });
+                    ui.add_space(18.0);
+                }
             });
         });
         self.help = open;

@@ -168,6 +168,9 @@ fn finding_ui(
     for evidence in &finding.evidence {
         let site = evidence.site.as_ref().map_or_else(String::new, |site| format!(", in {site}"));
         ui.add(egui::Label::new(format!("{}{site}", evidence.text)).wrap());
+        if evidence.at.is_empty() {
+            continue;
+        }
         ui.horizontal_wrapped(|ui| {
             // A link is one place to click: it goes to the next line whole.
             ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use bubblescope::trace::{Interval, Ns};
 use bubblescope_ui::App;
 use bubblescope_ui::panels::Tab;
-use eframe::egui::{self, Key, Rect, Shape};
+use eframe::egui::{Key, Modifiers, Pos2, Rect, Shape};
 use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable as _;
 
 use crate::{press, replayed, settle};
 
@@ -89,4 +90,22 @@ fn several_traces_and_messages_can_be_read_too() {
         harness.run_steps(3);
         check(&harness, title);
     }
+}
+
+#[test]
+fn the_list_of_keys_and_the_recorder_fit_a_small_screen() {
+    let size = [1280.0, 720.0];
+    let mut harness = Harness::builder().with_size(size).build_eframe(|creation| App::new(&creation.egui_ctx, &[]));
+    let screen = Rect::from_min_max(Pos2::ZERO, size.into());
+    press(&mut harness, Key::F1);
+    harness.run_steps(4);
+    let shown = texts(&harness);
+    for entry in bubblescope_ui::command::COMMANDS {
+        let found = shown.iter().any(|(text, rect)| text == entry.title && screen.contains_rect(*rect));
+        assert!(found, "{} is in sight: {shown:?}", entry.title);
+    }
+    press(&mut harness, Key::F1);
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::N);
+    harness.run_steps(4);
+    assert!(screen.contains_rect(harness.get_by_label("Start recording").rect()));
 }
