@@ -379,6 +379,8 @@ impl Arrangement {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::testing;
 
@@ -392,7 +394,7 @@ mod tests {
 
     #[test]
     fn lines_follow_each_other_and_folding_hides_rows() {
-        let scene = Scene::new(&testing::trace(2, 5));
+        let scene = Scene::new(&Arc::new(testing::trace(2, 5)));
         let mut arrangement = Arrangement::default();
         let all = arrangement.layout([&scene], false).scrolled;
         for pair in all.lines.windows(2) {
@@ -412,7 +414,7 @@ mod tests {
 
     #[test]
     fn hidden_and_filtered_rows_take_their_empty_section_with_them() {
-        let scene = Scene::new(&testing::trace(2, 5));
+        let scene = Scene::new(&Arc::new(testing::trace(2, 5)));
         let count = |arrangement: &Arrangement| arrangement.layout([&scene], false).scrolled.lines.len();
         let all = count(&Arrangement::default());
         let hidden = BTreeSet::from([scene.sections[0].rows[0].key, Key::of("a row of another trace")]);
@@ -427,7 +429,7 @@ mod tests {
 
     #[test]
     fn pinned_rows_stand_apart_in_their_own_order() {
-        let scene = Scene::new(&testing::trace(3, 5));
+        let scene = Scene::new(&Arc::new(testing::trace(3, 5)));
         let section = &scene.sections[0];
         let (first, last) = (section.rows[0].key, section.rows[2].key);
         let mut arrangement = Arrangement::default();
@@ -449,7 +451,7 @@ mod tests {
 
     #[test]
     fn rows_move_within_their_section() {
-        let scene = Scene::new(&testing::trace(4, 5));
+        let scene = Scene::new(&Arc::new(testing::trace(4, 5)));
         let section = &scene.sections[0];
         let keys: Vec<Key> = section.rows.iter().map(|row| row.key).collect();
         let mut arrangement = Arrangement::default();
@@ -471,7 +473,7 @@ mod tests {
 
     #[test]
     fn heights_are_kept_within_reason() {
-        let scene = Scene::new(&testing::trace(1, 5));
+        let scene = Scene::new(&Arc::new(testing::trace(1, 5)));
         let key = scene.sections[0].rows[0].key;
         let mut arrangement = Arrangement::default();
         let height = |arrangement: &Arrangement| arrangement.layout([&scene], false).scrolled.lines[1].height;
@@ -490,7 +492,7 @@ mod tests {
     fn names_make_keys_that_last() {
         assert_eq!(Key::of(""), Key(0xcbf2_9ce4_8422_2325));
         assert_eq!(Key::of("a"), Key(0xaf63_dc4c_8601_ec8c), "as published");
-        let (one, other) = (Scene::new(&testing::trace(2, 5)), Scene::new(&testing::trace(2, 9)));
+        let (one, other) = (Scene::new(&Arc::new(testing::trace(2, 5))), Scene::new(&Arc::new(testing::trace(2, 9))));
         let keys = |scene: &Scene| -> Vec<Key> {
             scene.sections.iter().flat_map(|section| section.rows.iter().map(|row| row.key)).collect()
         };

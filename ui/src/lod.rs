@@ -8,8 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use bubblescope::trace::Interval;
+use bubblescope::trace::{Interval, Ns, StreamIdx, ThreadIdx, Trace};
 
 use crate::tiles::{Part, Tiles};
 use crate::tint::Tint;
@@ -32,8 +33,7 @@ pub struct Piece {
 /// Intervals that follow each other without overlap, each standing for one item of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
-    start: Vec<i64>,
-    end: Vec<i64>,
+    times: Times,
     items: Items,
     tint: Vec<u8>,
     /// Busy nanoseconds before each block.
@@ -41,6 +41,59 @@ pub struct Lane {
     /// A segment tree over blocks, leaves in the second half: position of the longest interval below a node.
     longest: Vec<u32>,
     tiles: Tiles,
+}
+
+/// Where the times of a lane's intervals stand, sorted and without overlap.
+#[derive(Clone, Debug)]
+enum Times {
+    /// In the lane.
+    Own {
+        /// Starts.
+        start: Vec<Ns>,
+        /// Ends.
+        end: Vec<Ns>,
+    },
+    /// In the trace, which has them anyway.
+    Of(Stretch),
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self::Own { start: Vec::new(), end: Vec::new() }
+    }
+}
+
+/// Ops or calls that follow each other in a trace.
+#[derive(Clone, Debug)]
+pub enum Stretch {
+    /// Those of a stream.
+    Ops(Arc<Trace>, StreamIdx),
+    /// Those of a thread.
+    Calls(Arc<Trace>, ThreadIdx),
+}
+
+impl Stretch {
+    fn range(&self) -> Range<usize> {
+        let range = match self {
+            Self::Ops(trace, stream) => &trace.streams[stream.index()].ops,
+            Self::Calls(trace, thread) => &trace.threads[thread.index()].calls,
+        };
+        range.start as usize..range.end as usize
+    }
+
+    fn start(&self) -> &[Ns] {
+        match self {
+            Self::Ops(trace, _) => &trace.ops.start[self.range()],
+            Self::Calls(trace, _) => &trace.calls.start[self.range()],
+        }
+    }
+
+    fn end(&self) -> &[Ns] {
+        match self {
+            Self::Ops(trace, _) => &trace.ops.end[self.range()],
+            Self::Calls(trace, _) => &trace.calls.end[self.range()],
+        }
+    }
 }
 
 /// The items of a lane's intervals. Most lanes have all ops of a stream, one after the other.
@@ -128,6 +181,26 @@ pub fn pack(count: usize, piece: impl Fn(usize) -> Piece) -> Vec<Lane> {
     pack_sorted(sorted.into_iter())
 }
 
+/// Like [`pack`]. `tint` tells the colour of an op or call. If one lane is enough, it does not copy their times.
+pub fn pack_stretch(stretch: Stretch, tint: impl Fn(usize) -> Tint) -> Vec<Lane> {
+    let (range, start, end) = (stretch.range(), stretch.start(), stretch.end());
+    // An interval of no length takes a nanosecond, as in `pack_sorted`.
+    let mut follow = start.iter().zip(end).zip(start.iter().skip(1));
+    let follow = follow.all(|((&start, &end), &next)| next >= end && next > start);
+    if range.is_empty() || !follow {
+        return pack(range.len(), |at| Piece {
+            interval: Interval::new(start[at], end[at]),
+            item: (range.start + at) as u32,
+            tint: tint(range.start + at),
+        });
+    }
+    let items = Items::Run(range.start as u32);
+    let tint = range.map(|at| tint(at).number()).collect();
+    let mut lane = Lane { times: Times::Of(stretch), items, tint, ..Lane::default() };
+    lane.build_index();
+    vec![lane]
+}
+
 fn pack_sorted(pieces: impl Iterator<Item = Piece>) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     let mut taken: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
@@ -161,58 +234,80 @@ fn pack_sorted(pieces: impl Iterator<Item = Piece>) -> Vec<Lane> {
 
 impl Lane {
     fn reserve(&mut self, count: usize) {
-        self.start.reserve_exact(count);
-        self.end.reserve_exact(count);
+        if let Times::Own { start, end } = &mut self.times {
+            start.reserve_exact(count);
+            end.reserve_exact(count);
+        }
         self.tint.reserve_exact(count);
     }
 
-    fn push(&mut self, start: i64, end: i64, item: u32, tint: Tint) {
-        self.items.push(self.start.len(), item);
-        self.start.push(start);
-        self.end.push(end);
+    fn push(&mut self, from: i64, to: i64, item: u32, tint: Tint) {
+        if let Times::Own { start, end } = &mut self.times {
+            start.push(Ns(from));
+            end.push(Ns(to));
+        }
+        self.items.push(self.tint.len(), item);
         self.tint.push(tint.number());
     }
 
+    fn start(&self) -> &[Ns] {
+        match &self.times {
+            Times::Own { start, .. } => start,
+            Times::Of(stretch) => stretch.start(),
+        }
+    }
+
+    fn end(&self) -> &[Ns] {
+        match &self.times {
+            Times::Own { end, .. } => end,
+            Times::Of(stretch) => stretch.end(),
+        }
+    }
+
     fn build_index(&mut self) {
-        let blocks = self.start.len().div_ceil(BLOCK);
-        self.busy = Vec::with_capacity(blocks);
-        self.longest = vec![0; blocks * 2];
+        if let Times::Own { start, end } = &mut self.times {
+            start.shrink_to_fit();
+            end.shrink_to_fit();
+        }
+        self.tint.shrink_to_fit();
+        let (start, end) = (self.start(), self.end());
+        let blocks = start.len().div_ceil(BLOCK);
+        let mut before = Vec::with_capacity(blocks);
+        let mut longest = vec![0; blocks * 2];
         let mut busy = 0_i64;
         for block in 0..blocks {
-            self.busy.push(busy);
-            let range = block * BLOCK..((block + 1) * BLOCK).min(self.start.len());
-            busy = busy.saturating_add(range.clone().map(|at| self.length(at)).sum());
-            self.longest[blocks + block] = self.longest_scanned(range) as u32;
+            before.push(busy);
+            let range = block * BLOCK..((block + 1) * BLOCK).min(start.len());
+            let lengths = start[range.clone()].iter().zip(&end[range.clone()]).map(|(&start, &end)| (end - start).0);
+            busy = busy.saturating_add(lengths.sum());
+            longest[blocks + block] = self.longest_scanned(range) as u32;
         }
         for node in (1..blocks).rev() {
-            let (left, right) = (self.longest[node * 2], self.longest[node * 2 + 1]);
-            self.longest[node] = self.longer(left, right);
+            longest[node] = self.longer(longest[node * 2], longest[node * 2 + 1]);
         }
-        self.start.shrink_to_fit();
-        self.end.shrink_to_fit();
-        self.tint.shrink_to_fit();
-        self.tiles = Tiles::of(&self.start, &self.end, &self.tint);
+        let tiles = Tiles::of(start, end, &self.tint);
+        (self.busy, self.longest, self.tiles) = (before, longest, tiles);
     }
 
     /// Number of intervals.
     pub fn len(&self) -> usize {
-        self.start.len()
+        self.tint.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.start.is_empty()
+        self.tint.is_empty()
     }
 
     /// Start and end of the interval at a position.
     pub fn times(&self, at: usize) -> (i64, i64) {
-        (self.start[at], self.end[at])
+        (self.start()[at].0, self.end()[at].0)
     }
 
     /// Start, end and colour of the intervals at some positions.
     pub fn intervals(&self, range: Range<usize>) -> impl Iterator<Item = (i64, i64, Tint)> {
-        let times = self.start[range.clone()].iter().zip(&self.end[range.clone()]);
-        times.zip(&self.tint[range]).map(|((&start, &end), &tint)| (start, end, Tint::of_number(tint)))
+        let times = self.start()[range.clone()].iter().zip(&self.end()[range.clone()]);
+        times.zip(&self.tint[range]).map(|((start, end), &tint)| (start.0, end.0, Tint::of_number(tint)))
     }
 
     /// The item of the interval at a position.
@@ -232,10 +327,13 @@ impl Lane {
         self.tiles.parts(level, from, to)
     }
 
-    /// Bytes on the heap.
+    /// Bytes on the heap. Times that only the trace keeps are not among them.
     pub fn memory(&self) -> usize {
-        self.start.capacity() * 8
-            + self.end.capacity() * 8
+        let times = match &self.times {
+            Times::Own { start, end } => (start.capacity() + end.capacity()) * size_of::<Ns>(),
+            Times::Of(_) => 0,
+        };
+        times
             + self.items.memory()
             + self.tint.capacity()
             + self.busy.capacity() * 8
@@ -245,19 +343,21 @@ impl Lane {
 
     /// Positions of the intervals that touch `[from, to)`.
     pub fn touching(&self, from: i64, to: i64) -> Range<usize> {
-        let mut first = self.end.partition_point(|&end| end < from);
-        while first < self.len() && self.end[first] == from && self.start[first] < from {
+        let (start, end) = (self.start(), self.end());
+        let mut first = end.partition_point(|end| end.0 < from);
+        while first < self.len() && end[first].0 == from && start[first].0 < from {
             first += 1;
         }
-        let last = self.start.partition_point(|&start| start < to);
+        let last = start.partition_point(|start| start.0 < to);
         first..last.max(first)
     }
 
     /// The position of the interval open at a moment.
     pub fn at(&self, time: i64) -> Option<usize> {
-        let after = self.start.partition_point(|&start| start <= time);
+        let after = self.start().partition_point(|start| start.0 <= time);
         let at = after.checked_sub(1)?;
-        (self.end[at].max(self.start[at] + 1) > time).then_some(at)
+        let (start, end) = self.times(at);
+        (end.max(start + 1) > time).then_some(at)
     }
 
     /// Whether an interval that touches `[from, to)` is at least so long.
@@ -279,10 +379,10 @@ impl Lane {
     }
 
     fn busy_before(&self, time: i64) -> i64 {
-        let count = self.start.partition_point(|&start| start < time);
+        let count = self.start().partition_point(|start| start.0 < time);
         match count.checked_sub(1) {
             None => 0,
-            Some(last) => self.busy_of_first(count) - self.end[last].saturating_sub(time).max(0),
+            Some(last) => self.busy_of_first(count) - self.end()[last].0.saturating_sub(time).max(0),
         }
     }
 
@@ -294,7 +394,8 @@ impl Lane {
     }
 
     fn length(&self, at: usize) -> i64 {
-        self.end[at] - self.start[at]
+        let (start, end) = self.times(at);
+        end - start
     }
 
     /// Of two positions the one with the longer interval, the first if equal.
@@ -337,7 +438,6 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
-    use bubblescope::trace::Ns;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -363,7 +463,8 @@ mod tests {
     }
 
     fn naive_busy(lane: &Lane, from: i64, to: i64) -> i64 {
-        (0..lane.len()).map(|at| (lane.end[at].min(to) - lane.start[at].max(from)).max(0)).sum()
+        let times = (0..lane.len()).map(|at| lane.times(at));
+        times.map(|(start, end)| (end.min(to) - start.max(from)).max(0)).sum()
     }
 
     proptest! {
@@ -394,7 +495,8 @@ mod tests {
                     let (start, end) = rows[lane.item(at) as usize];
                     prop_assert_eq!(lane.times(at), (start, start + end));
                     if at > 0 {
-                        prop_assert!(lane.end[at - 1] <= lane.start[at] && lane.start[at - 1] < lane.start[at]);
+                        let before = lane.times(at - 1);
+                        prop_assert!(before.1 <= lane.times(at).0 && before.0 < lane.times(at).0);
                     }
                 }
             }
@@ -406,7 +508,7 @@ mod tests {
         #[test]
         fn a_moment_finds_its_interval(steps in vec((0_i64..9, 1_i64..9), 1..100), time in -2_i64..1000) {
             let lane = lane(&steps);
-            let naive = (0..lane.len()).find(|&at| lane.start[at] <= time && time < lane.end[at]);
+            let naive = (0..lane.len()).find(|&at| lane.times(at).0 <= time && time < lane.times(at).1);
             prop_assert_eq!(lane.at(time), naive);
         }
     }

@@ -13,7 +13,7 @@ use bubblescope::trace::{
 use crate::arrange::Key;
 use crate::document::{BubbleRef, Item};
 use crate::format;
-use crate::lod::{Lane, Piece, pack};
+use crate::lod::{Lane, Piece, Stretch, pack, pack_stretch};
 use crate::tint::Tint;
 
 /// Of fewer events the rows are made by one thread.
@@ -154,7 +154,7 @@ pub struct Spot {
 
 impl Scene {
     /// The rows of a trace, bubbles not yet among them.
-    pub fn new(trace: &Trace) -> Self {
+    pub fn new(trace: &Arc<Trace>) -> Self {
         let keys = &mut Keys::default();
         let mut sections = Vec::new();
         for device in 0..trace.devices.len() {
@@ -306,14 +306,14 @@ impl Row {
     }
 
     /// Makes the lanes.
-    fn fill(&mut self, trace: &Trace) {
+    fn fill(&mut self, trace: &Arc<Trace>) {
         let (one, many);
         ((one, many), self.lanes) = match self.kind {
             // They come from the analysis.
             RowKind::Bubbles { .. } => return,
             RowKind::Stream(stream) => {
-                let ops = &trace.streams[stream.index()].ops;
-                (("op", "ops"), pack(ops.len(), |at| op_piece(trace, OpIdx(ops.start + at as u32))))
+                let stretch = Stretch::Ops(Arc::clone(trace), stream);
+                (("op", "ops"), pack_stretch(stretch, |at| op_tint(trace, OpIdx::from_index(at))))
             }
             RowKind::Replays(stream) => {
                 let replays = replays(trace, stream);
@@ -336,13 +336,8 @@ impl Row {
                 (("range", "ranges"), pack(ranges.len(), piece))
             }
             RowKind::Calls(thread) => {
-                let calls = &trace.threads[thread.index()].calls;
-                let piece = |at: usize| {
-                    let call = CallIdx(calls.start + at as u32);
-                    let tint = Tint::call(trace.calls.kind[call.index()]);
-                    Piece { interval: trace.calls.interval(call), item: call.0, tint }
-                };
-                (("call", "calls"), pack(calls.len(), piece))
+                let stretch = Stretch::Calls(Arc::clone(trace), thread);
+                (("call", "calls"), pack_stretch(stretch, |at| Tint::call(trace.calls.kind[at])))
             }
         };
         let count: usize = self.lanes.iter().map(Lane::len).sum();
@@ -351,7 +346,7 @@ impl Row {
 }
 
 /// Makes the lanes of all rows, several at a time.
-fn fill(trace: &Trace, sections: &mut [Section]) {
+fn fill(trace: &Arc<Trace>, sections: &mut [Section]) {
     let most = if trace.event_count() < FEW_EVENTS { 1 } else { MOST_WORKERS };
     let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(most));
     let rows = Mutex::new(sections.iter_mut().flat_map(|section| &mut section.rows));
@@ -370,8 +365,11 @@ fn fill(trace: &Trace, sections: &mut [Section]) {
 }
 
 fn op_piece(trace: &Trace, op: OpIdx) -> Piece {
-    let (kind, name) = (trace.ops.kind[op.index()], trace.ops.name[op.index()]);
-    Piece { interval: trace.ops.interval(op), item: op.0, tint: Tint::op(kind, name.index(), trace.op_detail(op)) }
+    Piece { interval: trace.ops.interval(op), item: op.0, tint: op_tint(trace, op) }
+}
+
+fn op_tint(trace: &Trace, op: OpIdx) -> Tint {
+    Tint::op(trace.ops.kind[op.index()], trace.ops.name[op.index()].index(), trace.op_detail(op))
 }
 
 /// From the first to the last op of each launch of a graph that ran several ops on a stream.
@@ -423,7 +421,7 @@ mod tests {
 
     #[test]
     fn every_op_call_and_range_is_drawn_once() {
-        let trace = testing::trace(3, 50);
+        let trace = Arc::new(testing::trace(3, 50));
         let scene = Scene::new(&trace);
         let mut items: Vec<Item> = Vec::new();
         let mut copies = 0;
@@ -443,8 +441,45 @@ mod tests {
     }
 
     #[test]
+    fn lanes_of_the_trace_are_those_of_copies() {
+        let trace = Arc::new(testing::trace(3, 50));
+        let mut shared = 0;
+        for row in Scene::new(&trace).sections.iter().flat_map(|section| &section.rows) {
+            let item = |at: usize| Interval::new(trace.calls.start[at], trace.calls.end[at]);
+            let (range, piece): (_, Box<dyn Fn(usize) -> Piece>) = match row.kind {
+                RowKind::Stream(stream) => {
+                    let range = trace.streams[stream.index()].ops.clone();
+                    (range, Box::new(|at| op_piece(&trace, OpIdx::from_index(at))))
+                }
+                RowKind::Calls(thread) => {
+                    let tint = |at: usize| Tint::call(trace.calls.kind[at]);
+                    let piece = move |at: usize| Piece { interval: item(at), item: at as u32, tint: tint(at) };
+                    (trace.threads[thread.index()].calls.clone(), Box::new(piece))
+                }
+                _ => continue,
+            };
+            let copied = pack(range.len(), |at| piece(range.start as usize + at));
+            assert_eq!(row.lanes.len(), copied.len());
+            for (lane, copied) in row.lanes.iter().zip(&copied) {
+                shared += usize::from(lane.memory() < copied.memory());
+                assert_eq!(lane.len(), copied.len());
+                for at in 0..lane.len() {
+                    let of = |lane: &Lane| (lane.times(at), lane.item(at), lane.tint(at));
+                    assert_eq!(of(lane), of(copied));
+                    let (start, end) = lane.times(at);
+                    let about = |lane: &Lane| {
+                        (lane.at(start), lane.touching(start - 5, end + 5), lane.longest_in(0, end), lane.busy(0, end))
+                    };
+                    assert_eq!(about(lane), about(copied));
+                }
+            }
+        }
+        assert_eq!(shared, 3, "two streams and a thread; ops overlap on the first stream");
+    }
+
+    #[test]
     fn things_are_found_where_they_are_drawn() {
-        let trace = testing::trace(2, 20);
+        let trace = Arc::new(testing::trace(2, 20));
         let scene = Scene::new(&trace);
         for op in trace.ops.indices() {
             let spot = scene.find(&trace, Item::Op(op), trace.ops.start[op.index()].0).unwrap();

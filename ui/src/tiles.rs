@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use bubblescope::trace::Ns;
+
 use crate::lod::Level;
 
 /// Cells of a tile.
@@ -134,16 +136,16 @@ impl Sum {
 
 /// A lane while its tiles are made.
 struct Making<'a> {
-    start: &'a [i64],
-    end: &'a [i64],
+    start: &'a [Ns],
+    end: &'a [Ns],
     tint: &'a [u8],
     tiles: Tiles,
 }
 
 impl Tiles {
     /// Sums up intervals that are sorted and do not overlap.
-    pub fn of(start: &[i64], end: &[i64], tint: &[u8]) -> Self {
-        let (Some(&first), Some(&last)) = (start.first(), end.last()) else { return Self::default() };
+    pub fn of(start: &[Ns], end: &[Ns], tint: &[u8]) -> Self {
+        let (Some(&Ns(first)), Some(&Ns(last))) = (start.first(), end.last()) else { return Self::default() };
         let tile_of = |time: i64, exponent: u8| time >> (exponent + TILE_BITS);
         let mut coarsest = 0;
         while coarsest < COARSEST && tile_of(first, coarsest) != tile_of(last, coarsest) {
@@ -239,8 +241,8 @@ impl Making<'_> {
 
     /// Those of some intervals that touch what is before a moment, and those that touch what is after it.
     fn split(&self, range: Range<usize>, moment: i64) -> (Range<usize>, Range<usize>) {
-        let after = range.start + self.start[range.clone()].partition_point(|&start| start < moment);
-        let crosses = after > range.start && self.end[after - 1] > moment;
+        let after = range.start + self.start[range.clone()].partition_point(|start| start.0 < moment);
+        let crosses = after > range.start && self.end[after - 1].0 > moment;
         (range.start..after, after - usize::from(crosses)..range.end)
     }
 
@@ -248,7 +250,7 @@ impl Making<'_> {
     fn scan(&self, exponent: u8, first: i64, range: Range<usize>, sums: &mut [Sum]) {
         let (from, to) = (start_of(first, exponent), start_of(first + sums.len() as i64, exponent));
         for at in range {
-            let (start, end) = (self.start[at].max(from), self.end[at].min(to));
+            let (start, end) = (self.start[at].0.max(from), self.end[at].0.min(to));
             let mut cell = ((start >> exponent) - first) as usize;
             let mut time = start;
             while let Some(sum) = sums.get_mut(cell) {
@@ -304,6 +306,11 @@ mod tests {
         (starts, ends, tints)
     }
 
+    fn tiles(starts: &[i64], ends: &[i64], tints: &[u8]) -> Tiles {
+        let [starts, ends] = [starts, ends].map(|times| times.iter().copied().map(Ns).collect::<Vec<Ns>>());
+        Tiles::of(&starts, &ends, tints)
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
@@ -314,7 +321,7 @@ mod tests {
             (from, to) in (0.0_f64..1.0, 0.0_f64..1.0),
         ) {
             let (starts, ends, tints) = times(&steps, pause);
-            let tiles = Tiles::of(&starts, &ends, &tints);
+            let tiles = tiles(&starts, &ends, &tints);
             let span = ends[ends.len() - 1];
             let (from, to) = ((from.min(to) * span as f64) as i64, (from.max(to) * span as f64) as i64 + 1);
             let mut time = from;
@@ -367,7 +374,7 @@ mod tests {
         let many = (0..2000).map(|at| i64::MIN + at * 2);
         let starts: Vec<i64> = many.chain((0..2000).map(|at| i64::MAX - 4000 + at * 2)).collect();
         let ends: Vec<i64> = starts.iter().map(|start| start + 1).collect();
-        let tiles = Tiles::of(&starts, &ends, &vec![0; starts.len()]);
+        let tiles = tiles(&starts, &ends, &vec![0; starts.len()]);
         for exponent in 0..60 {
             for (from, to) in [(i64::MIN, i64::MAX), (i64::MAX - 10, i64::MAX), (i64::MIN, i64::MIN + 9)] {
                 assert!(!tiles.parts(Level::new(exponent), from, to).is_empty());
@@ -378,7 +385,7 @@ mod tests {
     #[test]
     fn instants_are_not_lost() {
         let starts: Vec<i64> = (0..2000).map(|at| at * 1000).collect();
-        let tiles = Tiles::of(&starts, &starts, &vec![3; starts.len()]);
+        let tiles = tiles(&starts, &starts, &vec![3; starts.len()]);
         let parts = tiles.parts(Level::new(12), 0, 2_000_000);
         let Part::Cells { cells, .. } = parts[0] else { panic!("{:?}", parts[0]) };
         assert!(cells.len() > 480 && cells.iter().all(|cell| cell.share() == 0.0 && cell.tint() == 3));
