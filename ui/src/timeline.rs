@@ -59,6 +59,9 @@ pub struct Timeline {
     reveal: Option<Reveal>,
     last_pointer: Option<Pos2>,
     measuring_from: Option<i64>,
+    /// The view of the last frame.
+    shown: Option<Viewport>,
+    glide: Option<Glide>,
     minimap: Minimap,
     brushes: Brushes,
     widths: Option<(f32, Widths)>,
@@ -71,6 +74,18 @@ enum Reveal {
     Thing(Pick),
     Line(LineKey),
 }
+
+/// A move of the view that takes a few frames, so that the eye can follow.
+#[derive(Clone, Copy, Debug)]
+struct Glide {
+    from: Viewport,
+    to: Viewport,
+    /// When it began, in seconds; `None` before its first frame.
+    since: Option<f64>,
+}
+
+/// Seconds that a move takes.
+const GLIDE: f64 = 0.12;
 
 /// What a frame drew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +113,8 @@ impl Default for Timeline {
             reveal: None,
             last_pointer: None,
             measuring_from: None,
+            shown: None,
+            glide: None,
             minimap: Minimap::default(),
             brushes: Brushes::default(),
             widths: None,
@@ -165,8 +182,38 @@ impl Timeline {
         self.reveal = self.line.map(Reveal::Line);
     }
 
+    /// Lets the eye follow from what the last frame showed to the present view.
+    pub fn glide(&mut self) {
+        let to = self.view;
+        self.glide = self.shown.filter(|&from| from != to).map(|from| Glide { from, to, since: None });
+    }
+
+    /// The view of this frame.
+    fn on_the_way(&mut self, ui: &Ui) -> Viewport {
+        // Whatever else moves the view ends the glide.
+        let Some(glide) = self.glide.as_mut().filter(|glide| glide.to == self.view) else { return self.view };
+        let (now, frame) = ui.input(|input| (input.time, f64::from(input.predicted_dt)));
+        let since = *glide.since.get_or_insert(now - frame);
+        let way = (now - since) / GLIDE;
+        if way < 1.0 {
+            ui.ctx().request_repaint();
+        }
+        // Fast at first, then slower.
+        glide.from.towards(glide.to, 1.0 - (1.0 - way.min(1.0)).powi(2))
+    }
+
     /// Shows the documents in the rest of `ui`.
     pub fn show(&mut self, ui: &mut Ui, docs: &[Document]) -> Vec<Action> {
+        let target = self.view;
+        // What the user does refers to what is shown.
+        self.view = self.on_the_way(ui);
+        self.shown = Some(self.view);
+        let actions = self.view_ui(ui, docs);
+        self.view = target;
+        actions
+    }
+
+    fn view_ui(&mut self, ui: &mut Ui, docs: &[Document]) -> Vec<Action> {
         let mut actions = Vec::new();
         let palette = Palette::of(ui.visuals());
         let full = ui.available_rect_before_wrap();

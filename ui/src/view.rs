@@ -80,6 +80,21 @@ impl Viewport {
         Self::new(fixed.saturating_sub((span as f64 * at).round() as i64), span)
     }
 
+    /// A view on the way to another one: this one at 0, the other at 1. A moment that both show at the same place stays
+    /// there all the way.
+    #[must_use]
+    pub fn towards(self, other: Self, way: f64) -> Self {
+        if way.is_nan() || way >= 1.0 {
+            return other;
+        }
+        let way = way.max(0.0);
+        let [from, to] = [self.span as f64, other.span as f64];
+        let span = from * (to / from).powf(way);
+        let way = if self.span == other.span { way } else { (span - from) / (to - from) };
+        let moved = (other.start as f64 - self.start as f64) * way;
+        Self::new(self.start.saturating_add(moved as i64), span.round() as i64)
+    }
+
     /// Moves by a share of the span; positive is later.
     #[must_use]
     pub fn panned(self, share: f64) -> Self {
@@ -190,6 +205,25 @@ mod tests {
         }
 
         #[test]
+        fn the_way_of_a_zoom_keeps_the_moment_too(
+            view in view(), factor in 0.1_f64..10.0, x in 0.0_f32..1000.0, way in 0.0_f64..1.0,
+        ) {
+            let other = view.zoomed(factor, f64::from(x) / 1000.0);
+            let between = view.towards(other, way);
+            let (least, most) = (view.span().min(other.span()), view.span().max(other.span()));
+            prop_assert!((least - 1..=most + 1).contains(&between.span()));
+            prop_assert!((between.x_of(view.time_at(x, 1000.0), 1000.0) - x).abs() <= 1.0);
+        }
+
+        #[test]
+        fn a_way_leads_from_view_to_view(from in view(), to in view()) {
+            prop_assert_eq!(from.towards(to, 0.0), from);
+            for there in [1.0, 2.0, f64::NAN] {
+                prop_assert_eq!(from.towards(to, there), to);
+            }
+        }
+
+        #[test]
         fn positions_and_moments_are_inverse(view in view(), x in 0.0_f32..1000.0) {
             prop_assert!((view.x_of(view.time_at(x, 1000.0), 1000.0) - x).abs() < 0.2);
         }
@@ -208,7 +242,7 @@ mod tests {
         fn nothing_overflows(start in any::<i64>(), span in any::<i64>(), factor in any::<f64>(), at in any::<f64>(), time in any::<i64>()) {
             let view = Viewport::new(start, span).zoomed(factor, at).panned(at);
             prop_assert!(view.span() >= Viewport::MIN_SPAN && view.end() > view.start());
-            let _ = (view.x_of(time, 1000.0), view.time_at(at as f32, 1000.0), view.moved(time));
+            let _ = (view.towards(Viewport::new(time, time), factor), view.x_of(time, 1000.0), view.time_at(at as f32, 1000.0), view.moved(time));
         }
 
         #[test]

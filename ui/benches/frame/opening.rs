@@ -79,6 +79,13 @@ fn open(path: &Path) -> Shown {
     }
 }
 
+/// Bytes of memory that this program has; nothing elsewhere than on Linux.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).map_or(0, |kib: u64| kib << 10)
+}
+
 /// Writes a file of `events` events and opens it.
 pub(crate) fn measure(events: usize) {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("first_picture.bubbles.parquet");
@@ -98,7 +105,9 @@ pub(crate) fn measure(events: usize) {
     };
     let read = || bubblescope::open::open(&path).expect("it was just written");
     let reading = least(&|| timed(&mut || drop(read())));
+    let before = resident();
     let trace = Arc::new(read());
+    let trace_bytes = resident().saturating_sub(before) as f64 / count as f64;
     let rows = least(&|| timed(&mut || drop(Document::new(&path, Arc::clone(&trace)))));
     let analysis = least(&|| timed(&mut || drop(bubblescope::analysis::analyze(&trace, &options(&trace)))));
     let (ops, others) = (trace.ops.len(), count - trace.ops.len());
@@ -110,7 +119,7 @@ pub(crate) fn measure(events: usize) {
         ms(rows),
         ms(analysis)
     );
-    println!("  {ops} ops and {others} others, rows of {row_bytes:.1} bytes an event");
+    println!("  {ops} ops and {others} others, a trace of {trace_bytes:.1} and rows of {row_bytes:.1} bytes an event");
     drop((document, trace));
 
     let best = (0..RUNS).map(|_| open(&path)).min_by_key(|shown| shown.rows).expect("it runs at least once");

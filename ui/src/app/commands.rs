@@ -116,6 +116,14 @@ impl App {
 
     /// Does a command.
     pub fn run(&mut self, ctx: &egui::Context, command: Command) {
+        let before = self.timeline.view;
+        self.obey(ctx, command);
+        if self.timeline.view != before {
+            self.timeline.glide();
+        }
+    }
+
+    fn obey(&mut self, ctx: &egui::Context, command: Command) {
         let view = self.timeline.view;
         let pointer = self.timeline.pointer.unwrap_or(0.5);
         match command {

@@ -71,6 +71,35 @@ fn keys_zoom_move_and_go_back() {
 }
 
 #[test]
+fn a_key_moves_the_view_so_that_the_eye_can_follow() {
+    let builder = Harness::builder().with_size([1200.0, 700.0]).with_step_dt(1.0 / 60.0);
+    let mut harness = builder.build_eframe(|creation| {
+        let mut app = App::new(&creation.egui_ctx, &[]);
+        app.show(&creation.egui_ctx, "generated", testing::trace(2, 30));
+        app
+    });
+    settle(&mut harness);
+    let shown = |harness: &Harness<'_, App>| harness.get_by_label("timeline").value().unwrap_or_default();
+    let mut seen = vec![shown(&harness)];
+    harness.key_press(Key::W);
+    for _ in 0..12 {
+        harness.run_steps(1);
+        let now = shown(&harness);
+        if seen.last() != Some(&now) {
+            seen.push(now);
+        }
+    }
+    assert!((5..=10).contains(&seen.len()), "{seen:?}");
+    let there = harness.state().timeline.view;
+    harness.key_press(Key::Num0);
+    harness.run_steps(2);
+    // A view that comes from elsewhere is shown at once.
+    harness.state_mut().timeline.view = there;
+    harness.run_steps(1);
+    assert_eq!(seen.last(), Some(&shown(&harness)));
+}
+
+#[test]
 fn the_wheel_zooms_at_the_pointer() {
     let mut harness = window(2, 30);
     let canvas = harness.get_by_label("timeline").rect();
