@@ -283,22 +283,24 @@ impl Canvas<'_> {
         })
     }
 
-    fn rect_of(&self, pick: Pick) -> Option<Rect> {
+    /// Where a thing is drawn, and the area that it is seen in.
+    fn rect_of(&self, pick: Pick) -> Option<(Rect, Rect)> {
         let doc = self.docs.get(pick.doc)?;
         let times = doc.shifted(doc.times(pick.item)?);
-        let mut places =
-            self.groups.iter().filter_map(|group| Some((group.top, lane_of(self.docs, group.lines, pick)?)));
-        let (top, y) = places.next()?;
+        let mut places = self.groups.iter().filter_map(|group| Some((group, lane_of(self.docs, group.lines, pick)?)));
+        let (group, y) = places.next()?;
+        let top = group.top;
         // Rectangles far beyond the screen would lose their edges to the precision of f32.
         let clamp = |x: f32| x.clamp(self.area.left() - 20.0, self.area.right() + 20.0);
         let (from, to) = (clamp(self.x_of(times.start.0)), clamp(self.x_of(times.end.0)));
-        Some(Rect::from_x_y_ranges(from..=to.max(from + 1.0), top + y.min..=top + y.max - 1.0))
+        let rect = Rect::from_x_y_ranges(from..=to.max(from + 1.0), top + y.min..=top + y.max - 1.0);
+        Some((rect, group.area))
     }
 
     /// Outlines a thing.
     pub fn paint_outline(&self, painter: &Painter, pick: Pick, stroke: Stroke) {
-        if let Some(rect) = self.rect_of(pick) {
-            painter.rect_stroke(rect, 0.0, stroke, StrokeKind::Outside);
+        if let Some((rect, area)) = self.rect_of(pick) {
+            painter.with_clip_rect(area).rect_stroke(rect, 0.0, stroke, StrokeKind::Outside);
         }
     }
 
@@ -350,7 +352,8 @@ impl Canvas<'_> {
         let Some(document) = self.docs.get(doc) else { return };
         let Some((device, bubble)) = document.bubble(at) else { return };
         let call = bubble.launch.or(bubble.root.call);
-        let Some(row) = call.and_then(|call| self.rect_of(Pick { doc, item: Item::Call(call) })) else { return };
+        let place = call.and_then(|call| self.rect_of(Pick { doc, item: Item::Call(call) }));
+        let Some((row, area)) = place else { return };
         // In the gap below the row, where no name is.
         let y = Rangef::new(row.bottom() + 3.0 - SEGMENT_HEIGHT, row.bottom() + 3.0);
         let mut quads = Quads::default();
@@ -364,12 +367,12 @@ impl Canvas<'_> {
                 quads.add(rect.shrink2(Vec2::new(0.0, 1.0)), self.palette.segment(segment.kind));
             }
         }
-        painter.add(quads.into_mesh());
+        painter.with_clip_rect(area).add(quads.into_mesh());
     }
 
     /// An arrow from the start of one thing to the start of another.
     fn arrow(&self, painter: &Painter, doc: usize, from: Item, to: Item) {
-        let place = |item: Item| self.rect_of(Pick { doc, item });
+        let place = |item: Item| Some(self.rect_of(Pick { doc, item })?.0);
         let (Some(from), Some(to)) = (place(from), place(to)) else { return };
         let down = to.center().y > from.center().y;
         let start = Pos2::new(from.left() + 1.0, if down { from.bottom() } else { from.top() });

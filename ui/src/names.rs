@@ -110,7 +110,7 @@ pub fn names_ui(
         } else {
             menu_ui(&response, None, fold, arrangement);
             let note = match line.place {
-                Place::Trace { .. } if !note.is_empty() => format!("Its times are shown {note} later"),
+                Place::Trace { .. } if !note.is_empty() => format!("shifted by {note}"),
                 _ => note,
             };
             if !note.is_empty() {

@@ -410,7 +410,9 @@ impl Timeline {
         let value = format!("{} to {}", format::moment(self.view.start()), format::moment(self.view.end()));
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
 
-        let painter = ui.painter().with_clip_rect(canvas.area);
+        // Pinned rows stand above the area that scrolls, to which the painter here is clipped.
+        let mut painter = ui.painter().clone();
+        painter.set_clip_rect(canvas.area);
         let step = ruler::step(self.view, canvas.area.width());
         self.drawn = lanes::paint(&painter, canvas, step, tints, &mut self.brushes, self.as_shapes);
         if let Some(measured) = self.measured {

@@ -129,6 +129,8 @@ fn a_pinned_row_is_clicked_where_it_is_seen() {
     let middle = times.start.0.midpoint(times.end.0);
     let x = canvas.left() + harness.state().timeline.view.x_of(middle, canvas.width());
     let at = Pos2::new(x, row.center().y);
+    let drawn = harness.output().shapes.iter().filter(|shape| matches!(shape.shape, egui::Shape::Mesh(_)));
+    assert!(drawn.clone().any(|shape| shape.clip_rect.contains(at)), "it is drawn there");
     harness.hover_at(at);
     harness.run_steps(1);
     harness.drag_at(at);

@@ -142,3 +142,16 @@ fn a_right_click_offers_the_same_with_the_keys() {
     let [moved, _] = lines(&harness);
     assert!(place(&moved, "Stream 8") > place(&moved, "Stream 9"), "{moved:?}");
 }
+
+#[test]
+fn a_right_click_on_a_section_collapses_it() {
+    let mut harness = window(2, 10);
+    let [all, _] = lines(&harness);
+    for (entry, left) in [("Collapse", all.len() - 4), ("Expand", all.len())] {
+        harness.get_by_label("GPU 0 NVIDIA H200").click_secondary();
+        harness.run_steps(3);
+        harness.get_by_label_contains(entry).click();
+        harness.run_steps(3);
+        assert_eq!(lines(&harness)[0].len(), left, "{entry}");
+    }
+}
