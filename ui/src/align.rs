@@ -7,6 +7,8 @@ use bubblescope::trace::{Interval, Ns, Trace};
 
 /// Iterations that are shown when traces are laid over each other at one.
 const SHOWN_ITERATIONS: i64 = 4;
+/// Iterations that can be chosen.
+const MOST_ITERATIONS: u64 = 1_000_000;
 /// Names of ranges that are offered.
 const MOST_RANGES: usize = 200;
 
@@ -83,12 +85,31 @@ pub fn places(parts: &[Part<'_>]) -> Places {
 
 /// The starts of a trace's iterations in the compared part.
 fn iteration_starts(part: &Part<'_>) -> Vec<Ns> {
-    let Some(found) = &part.analysis.iterations else {
+    let found = part.analysis.iterations.as_ref();
+    let starts = |skip: usize| -> Vec<Ns> {
+        let after = found.iter().flat_map(|found| found.intervals.iter().skip(skip)).map(|iteration| iteration.start);
+        after.collect()
+    };
+    let inside =
+        |starts: &[Ns]| -> Vec<Ns> { starts.iter().copied().filter(|&start| part.window.contains(start)).collect() };
+    let counted = part.trace.meta.workload.as_ref().filter(|run| run.measured == Some(part.window));
+    if let Some(run) = counted.filter(|run| run.iterations > 0 && !part.window.is_empty()) {
+        let inside = inside(&starts(0));
+        if inside.len() as u64 == run.iterations {
+            return inside;
+        }
+        // What repeats in the launches is not what the workload counts, as when a graph holds several iterations.
+        let start = |number: u64| {
+            let share = i128::from(part.window.len().0) * i128::from(number) / i128::from(run.iterations);
+            Ns(part.window.start.0.saturating_add(i64::try_from(share).unwrap_or(i64::MAX)))
+        };
+        return (0..run.iterations.min(MOST_ITERATIONS)).map(start).collect();
+    }
+    let Some(found) = found else {
         return if part.window.is_empty() { Vec::new() } else { vec![part.window.start] };
     };
-    let warmup = usize::try_from(found.warmup).unwrap_or(usize::MAX);
-    let after: Vec<Ns> = found.intervals.iter().skip(warmup).map(|iteration| iteration.start).collect();
-    let inside: Vec<Ns> = after.iter().copied().filter(|&start| part.window.contains(start)).collect();
+    let after = starts(usize::try_from(found.warmup).unwrap_or(usize::MAX));
+    let inside = inside(&after);
     if inside.is_empty() { after } else { inside }
 }
 

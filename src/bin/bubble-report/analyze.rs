@@ -8,7 +8,7 @@ use bubblescope::trace::{Interval, Trace, base_name};
 
 use crate::args::{AnalyzeArgs, WindowArgs};
 use crate::exit::{Failure, Outcome};
-use crate::progress::open;
+use crate::progress::{self, open};
 use crate::{output, ranks};
 
 /// Analyses what is named and prints the report.
@@ -20,7 +20,7 @@ pub(crate) fn analyze(args: &AnalyzeArgs) -> Outcome {
     let path = trace.display().to_string();
     let trace = open(trace).map_err(anyhow::Error::from)?;
     let window = chosen(&trace, &args.window)?;
-    let report = report_with(&trace, &path, window, args.top, &args.changes)?;
+    let report = progress::during("analysing", || report_with(&trace, &path, window, args.top, &args.changes))?;
     output::report(&report, args.format.format)?;
     Ok(())
 }

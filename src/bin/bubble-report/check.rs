@@ -7,13 +7,14 @@ use crate::analyze::{chosen, report_on};
 use crate::args::CheckArgs;
 use crate::exit::{Failure, Outcome};
 use crate::output;
-use crate::progress::open;
+use crate::progress::{self, open};
 
 /// Holds one trace against the limits.
 pub(crate) fn check(args: &CheckArgs) -> Outcome {
     let path = args.trace.display().to_string();
     let trace = open(&args.trace).map_err(anyhow::Error::from)?;
-    let report = report_on(&trace, &path, chosen(&trace, &args.window)?, 0)?;
+    let window = chosen(&trace, &args.window)?;
+    let report = progress::during("analysing", || report_on(&trace, &path, window, 0))?;
     let limits: Vec<Limit> = [
         args.max_idle.map(Limit::MaxIdle),
         args.max_recoverable.map(Limit::MaxRecoverable),

@@ -29,6 +29,14 @@ pub(crate) fn spinner(message: &'static str) -> ProgressBar {
     spinner
 }
 
+/// Shows a sign of life during work of unknown length.
+pub(crate) fn during<T>(message: &'static str, work: impl FnOnce() -> T) -> T {
+    let spinner = spinner(message);
+    let done = work();
+    spinner.finish_and_clear();
+    done
+}
+
 /// Shows how far reading is.
 struct Reading(ProgressBar);
 

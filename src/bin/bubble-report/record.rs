@@ -170,9 +170,7 @@ fn nothing(args: &RecordArgs) -> String {
 }
 
 fn report(args: &RecordArgs, trace: &Trace, shown: &str) -> anyhow::Result<()> {
-    let spinner = progress::spinner("analysing");
-    let report = report_on(trace, shown, Window::Measured, args.top);
-    spinner.finish_and_clear();
+    let report = progress::during("analysing", || report_on(trace, shown, Window::Measured, args.top));
     let report = match report {
         Ok(report) => report,
         Err(failure) => {
