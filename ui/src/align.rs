@@ -6,7 +6,7 @@ use bubblescope::analysis::{Analysis, site_name};
 use bubblescope::trace::{Interval, Ns, Trace};
 
 /// Iterations that are shown when traces are laid over each other at one.
-const SHOWN_ITERATIONS: i64 = 4;
+const SHOWN_ITERATIONS: i64 = 12;
 /// Iterations that can be chosen.
 const MOST_ITERATIONS: u64 = 1_000_000;
 /// Names of ranges that are offered.
