@@ -6,6 +6,7 @@ use super::findings::{self, Findings};
 use super::options::Options;
 use super::replay::{self, Change, Outcome, Replay};
 use super::result::Analysis;
+use crate::progress::{Cancelled, Unwatched, Watch, check};
 use crate::trace::{CallIdx, Ns, Trace};
 
 /// Everything that can be said about a recording.
@@ -69,27 +70,45 @@ pub fn half_way(trace: &Trace, options: &Options) -> HalfWay {
 impl HalfWay {
     /// The second half, of the same trace with the same options.
     pub fn finish(self, trace: &Trace, options: &Options) -> FullAnalysis {
+        // Nobody cancels.
+        self.finish_watched(trace, options, &Unwatched).unwrap_or_default()
+    }
+
+    /// The same while somebody waits for it. How far it is is not told.
+    ///
+    /// # Errors
+    /// When it is cancelled, which it notices after the few replays that are being made.
+    pub fn finish_watched(
+        self,
+        trace: &Trace,
+        options: &Options,
+        watch: &dyn Watch,
+    ) -> Result<FullAnalysis, Cancelled> {
         let Self { mut analysis, host } = self;
+        check(watch)?;
         if analysis.devices.is_empty() {
             let reason = match analysis.quality.gpu_not_captured {
                 true => "GPU activity was not captured",
                 false => "there is no GPU activity",
             };
             let findings = Findings { found: Vec::new(), withheld: Some(reason.to_owned()) };
-            return FullAnalysis { analysis, findings, replay: None };
+            return Ok(FullAnalysis { analysis, findings, replay: None });
         }
         let replay = Replay::new(trace, &host.waits, options.window.map(|_| analysis.window));
+        check(watch)?;
         let (findings, replayed) = findings::find(trace, &host, &analysis, &replay, options, options.max_changes);
         let groups: Vec<Vec<CallIdx>> = analysis.sync_calls.iter().map(|row| row.call_list.clone()).collect();
         let limit = if analysis.quality.idle_reliable { options.max_changes.saturating_sub(replayed) } else { 0 };
+        check(watch)?;
         let costs = replay::sync_cost(&replay, &groups, limit);
+        check(watch)?;
         for (row, cost) in analysis.sync_calls.iter_mut().zip(costs) {
             row.recoverable = cost;
         }
         // A stable sort: rows whose gain is not known stay in their order, behind the others.
         analysis.sync_calls.sort_by_key(|row| std::cmp::Reverse(row.recoverable));
         let replay = facts(&replay, &findings, &options.what_if);
-        FullAnalysis { analysis, findings, replay: Some(replay) }
+        Ok(FullAnalysis { analysis, findings, replay: Some(replay) })
     }
 }
 

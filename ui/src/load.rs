@@ -144,7 +144,10 @@ impl Loading {
                     let half_way = half_way(&trace, &options);
                     let explanation = Explanation::new(&trace, half_way.analysis.clone());
                     if !watch.is_cancelled() && tell(Loaded::Analysis(Box::new(explanation))) {
-                        tell(Loaded::Full(Arc::new(half_way.finish(&trace, &options))));
+                        // When it is cancelled there is nothing to tell.
+                        if let Ok(full) = half_way.finish_watched(&trace, &options, &*watch) {
+                            tell(Loaded::Full(Arc::new(full)));
+                        }
                     }
                 }
             }

@@ -77,6 +77,24 @@ fn cancelling_the_only_load_leads_back_to_the_first_window() {
     assert!(app.timeline.view.start() <= 0 && app.timeline.view.end() >= app.docs[0].trace.end.0);
 }
 
+#[test]
+fn a_stopped_replay_leaves_the_trace_and_says_why_there_are_no_findings() {
+    let mut harness = Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| {
+        let mut app = App::new(&creation.egui_ctx, &[]);
+        // So many calls that the replay goes on for many frames.
+        app.show(&creation.egui_ctx, "generated", testing::trace(1, 10_000));
+        app
+    });
+    until(&mut harness, "the replay", |harness| harness.query_by_label("Stop").is_some());
+    harness.get_by_label("Stop").click();
+    harness.run_steps(3);
+    let app = harness.state();
+    assert!(!app.is_working() && app.docs[0].analysis().is_some() && app.docs[0].full().is_none());
+    press(&mut harness, Key::X);
+    harness.get_by_label_contains("The replay was stopped");
+    assert_eq!(harness.state().messages, Vec::<String>::new());
+}
+
 fn recording(variant: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/scalar-readback/kernels-4");
     folder.join(variant).with_extension("bubcap")
