@@ -90,7 +90,6 @@ impl App {
             let seconds = loading.elapsed().as_secs();
             let elapsed = if seconds > 0 { format!(" · {seconds} s") } else { String::new() };
             let percent = loading.percent().map_or_else(String::new, |percent| format!(" · {percent} %"));
-            ui.label(format!("{doing} {name}{percent} · {number} of {}{elapsed}", Stage::COUNT));
             let (label, hint) = match loading.stage {
                 Stage::Reading | Stage::Analysing => ("Cancel", "Leaves the window as it was"),
                 Stage::Replaying => ("Stop", "Keeps the trace without findings"),
@@ -98,6 +97,8 @@ impl App {
             if ui.small_button(label).on_hover_text(hint).clicked() {
                 cancelled = Some(at);
             }
+            // Behind the button, which would else move away from under the pointer.
+            ui.label(format!("{doing} {name}{percent} · {number} of {}{elapsed}", Stage::COUNT));
         }
         if !self.loading.is_empty() {
             // The percentage and the seconds go on though nothing else happens.
