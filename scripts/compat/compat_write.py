@@ -20,6 +20,8 @@ def outcome(case):
     said = [f"exit code {case['code']}"]
     if case.get("lost_s") is not None:
         said.append(f"the last {1000 * case['lost_s']:.0f} ms are lost")
+    if case.get("steps"):
+        said.append(case["steps"])
     quality = case.get("quality", {})
     if quality.get("dropped_records"):
         said.append(f"{quality['dropped_records']:,} records dropped")

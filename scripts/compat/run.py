@@ -10,7 +10,7 @@ recorder's memory is watched at the highest rate beside it (memory.json). `write
 anywhere.
 """
 
-import argparse, dataclasses, json, os, pathlib, re, shutil, subprocess, sys, tempfile, time
+import argparse, dataclasses, json, os, pathlib, pty, re, select, shutil, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "measure"))
@@ -45,6 +45,8 @@ class Case:
     fixture: bool = True
     # Whether what the program prints is the same in each run.
     same_output: bool = True
+    # The iterations that its NVTX ranges mark: how many, and their name.
+    steps: tuple = None
 
 
 PYTHON = sys.executable
@@ -65,6 +67,12 @@ CASES = [
          counts="profiler", bare=True),
     Case("jax", "JAX", [PYTHON, JAX], counts="nobody", bare=True),
     Case("jax-range", "JAX, measured steps", [PYTHON, JAX, "--range"], RANGE, counts="profiler", fixture=False),
+    Case("marked", "C++ with NVTX ranges", ["{}/marked"], ["--nvtx"], steps=(50, "step"), bare=True),
+    Case("marked-range", "the same, only what an NVTX range marks", ["{}/marked", "inside"],
+         ["--capture-range=nvtx:measured"], fixture=False),
+    Case("torch-nvtx", "PyTorch, steps marked with NVTX", [PYTHON, TORCH, "eager", "--range", "nvtx"],
+         ["--nvtx", "--capture-range=nvtx:measured"], counts="profiler", counted_with=["--range"], steps=(40, "step"),
+         fixture=False),
     Case("torch-conflict", "PyTorch that runs torch.profiler itself", [PYTHON, TORCH, "eager", "--count"], counts="nobody",
          fixture=False, same_output=False),
     Case("no-cuda", "a program without CUDA", ["sh", "-c", "echo out; echo err >&2; exit 3"], code=3, counts="nobody",
@@ -84,7 +92,7 @@ def builds(folder):
                           *[flag for folder in ("lib64", "targets/x86_64-linux/lib") for flag in ("-Xlinker", f"-rpath={machine.CUDA / folder}")]),
             machine.build(HERE / "runtime.cu", folder / "runtime-static", "-cudart", "static"),
             machine.build(HERE / "driver.cpp", folder / "driver", "-lcuda")]
-    return jobs + [machine.build(HERE / f"{name}.cu", folder / name) for name in ("family", "killed", "minutes")]
+    return jobs + [machine.build(HERE / f"{name}.cu", folder / name) for name in ("family", "killed", "minutes", "marked", "endless")]
 
 
 def recorded_counts(errors):
@@ -237,6 +245,14 @@ class Runner:
                 problems.append(f"{recorded.get('graphs')} graph launches, not {case.adjust['graphs']}")
             if recorded.get("processes") != case.processes:
                 problems.append(f"{recorded.get('processes')} processes, not {case.processes}")
+            if case.steps:
+                found = (done["report"] or {}).get("iterations") or {}
+                wanted, name = case.steps
+                counted = found.get("count", 0) + found.get("warmup", 0)
+                if counted != wanted or name not in json.dumps(found.get("source")):
+                    problems.append(f"{counted} iterations by {found.get('source')}, not {wanted} of {name}")
+                else:
+                    entry["steps"] = f"{counted} steps by ranges `{name}`"
             if entry["quality"].get("dropped_records"):
                 problems.append(f"{entry['quality']['dropped_records']} records dropped")
         if case.fixture:
@@ -266,6 +282,91 @@ class Runner:
             if recorded.get(kind, 0) > last[at] + 9:
                 entry["problems"].append(f"{recorded.get(kind)} {kind} recorded, only {last[at]} done")
         entry["fixtures"] = self.keep("killed", done["spools"])
+        return entry
+
+    def timed(self):
+        """A part of a program by time: it runs on to its end."""
+        log = self.scratch / "timed.log"
+        command, options = [str(self.programs / "killed"), "3", str(log)], ["--delay=500ms", "--duration=1s"]
+        done = self.record("timed", command, options)
+        entry = self.entry("a second of a program, by time", ["killed", "3", "LOG"], options, done)
+        lines = [line.split() for line in log.read_text().splitlines() if len(line.split()) == 3]
+        whole = float(lines[-1][0]) - float(lines[0][0])
+        rate = int(lines[-1][1]) / whole
+        kernels, span = (done["counts"] or {}).get("kernels", 0), sum(one["span_ns"] for one in entry["devices"]) / 1e9
+        entry["expected"] = {"program, in a second": {"kernels": round(rate)}}
+        if done["code"] != 128 + 9:
+            entry["problems"].append(f"exit code {done['code']}, not 137")
+        if not 0.9 <= span <= 1.05:
+            entry["problems"].append(f"{span:.3f} s recorded, not 1")
+        if whole < 2.9:
+            entry["problems"].append(f"the program ran for {whole:.2f} s only")
+        # Recording slows the launches of that second down.
+        if not 0.5 * rate <= kernels <= 1.1 * rate:
+            entry["problems"].append(f"{kernels} kernels recorded in a second, {rate:.0f} a second on average")
+        return entry
+
+    def interrupted(self):
+        """Ctrl-C at a terminal: the program ends as it wants to, then the recording is read and reported."""
+        folder = self.scratch / "interrupted"
+        folder.mkdir()
+        kept, report = folder / "interrupted.bubbles.parquet", folder / "report.json"
+        command = [machine.bubble_report(), "record", "-o", str(kept), "--format", "json", "--report", str(report), "--",
+                   str(self.programs / "endless")]
+        begun = time.monotonic()
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(folder)
+            os.execv(command[0], command)
+        text, pressed = "", None
+        while time.monotonic() - begun < TIMEOUT:
+            if pressed is None and "ready" in text:
+                time.sleep(1)
+                os.write(terminal, b"\x03")
+                pressed = time.monotonic()
+            if select.select([terminal], [], [], 0.2)[0]:
+                try:
+                    more = os.read(terminal, 65536)
+                except OSError:  # The other side has closed it.
+                    break
+                if not more:
+                    break
+                text += more.decode(errors="replace")
+        _, status = os.waitpid(child, 0)
+        done = {"code": os.waitstatus_to_exitcode(status), "errors": text.replace("\r", "\n"), "spools": [kept] if kept.exists() else [],
+                "took_s": round(time.monotonic() - begun, 2), "report": None}
+        done["counts"] = recorded_counts(done["errors"])
+        if report.exists():
+            done["report"] = json.loads(report.read_text())
+        entry = self.entry("ended with Ctrl-C at a terminal", ["endless"], [], done)
+        entry["expected"] = {"program": summed(machine.marked(done["errors"], "counted: "))}
+        if done["code"] != 6:
+            entry["problems"].append(f"exit code {done['code']}, not 6")
+        for kind, counted in (entry["expected"]["program"] or {"kernels": -1}).items():
+            if (done["counts"] or {}).get(kind) != counted:
+                entry["problems"].append(f"{(done['counts'] or {}).get(kind)} {kind} recorded, {counted} counted")
+        if not done["report"]:
+            entry["problems"].append("no report")
+        left = sorted(path.name for path in folder.iterdir() if path not in (kept, report))
+        if left:
+            entry["problems"].append(f"left behind: {left}")
+        return entry
+
+    def neighbour(self):
+        """Another process uses the device meanwhile and is not recorded: the report names it."""
+        stranger = start([str(self.programs / "minutes"), "8", "1", "0", "4000", str(self.scratch / "stranger.log")])
+        time.sleep(1)
+        done = self.record("neighbour", [str(self.programs / "runtime-shared")], [])
+        stranger.terminate()
+        finish(stranger)
+        entry = self.entry("another program uses the GPU and is not recorded", ["runtime-shared"], [], done)
+        entry["expected"] = {"program": summed(machine.marked(done["out"], "counted: "))}
+        quality = entry["quality"]
+        entry["steps"] = "; ".join(quality.get("reasons", []))
+        if quality.get("idle_reliable") is not False:
+            entry["problems"].append("the idle time is called reliable")
+        if not any("minutes" in reason for reason in quality.get("reasons", [])):
+            entry["problems"].append(f"the other program is not named: {quality.get('reasons')}")
         return entry
 
     def minutes(self, seconds):
@@ -316,9 +417,10 @@ def measure(options):
             results["cases"][case.name] = guarded(lambda: runner.case(case, references), case.title)
             say(f"{case.name}: {'; '.join(results['cases'][case.name]['problems']) or 'as expected'}")
         lap("recordings")
-        if not options.only or "killed" in wanted:
-            results["cases"]["killed"] = guarded(runner.killed, "killed")
-            lap("killed")
+        for name in ("killed", "timed", "interrupted", "neighbour"):
+            if not options.only or name in wanted:
+                results["cases"][name] = guarded(getattr(runner, name), name)
+                lap(name)
         if not options.only or "minutes" in wanted:
             seconds = 6 if options.quick else options.minutes
             results["cases"]["minutes"] = guarded(lambda: runner.minutes(seconds), "minutes")

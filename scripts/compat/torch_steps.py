@@ -1,10 +1,11 @@
 """Steps of a small network in PyTorch, for recording and for counting.
 
-    torch_steps.py eager|graphs|compile|loader [--steps N] [--range] [--count]
+    torch_steps.py eager|graphs|compile|loader [--steps N] [--range [profiler|nvtx]] [--count]
 
-With --range only the measured steps lie between cudaProfilerStart and cudaProfilerStop. With --count torch.profiler
-counts what runs on the GPU, from the start of CUDA to the end or, with --range, in the measured steps, and the last line
-is `counted: {...}`. The same seed and the same steps make the same work.
+With --range only the measured steps lie between cudaProfilerStart and cudaProfilerStop, or in an NVTX range `measured`
+and each step in a range `step`. With --count torch.profiler counts what runs on the GPU, from the start of CUDA to the
+end or, with --range, in the measured steps, and the last line is `counted: {...}`. The same seed and the same steps make
+the same work.
 """
 
 import argparse, collections, contextlib, json, os, pathlib, tempfile
@@ -14,7 +15,7 @@ import torch
 arguments = argparse.ArgumentParser()
 arguments.add_argument("mode", choices=["eager", "graphs", "compile", "loader"])
 arguments.add_argument("--steps", type=int, default=40)
-arguments.add_argument("--range", action="store_true")
+arguments.add_argument("--range", nargs="?", const="profiler", choices=["profiler", "nvtx"])
 arguments.add_argument("--count", action="store_true")
 options = arguments.parse_args()
 torch.manual_seed(0)
@@ -51,8 +52,11 @@ def counts(profiled):
 def measured():
     """The part that --range marks."""
     torch.cuda.synchronize()
-    if options.range and not options.count:
+    mark = None if options.count else options.range
+    if mark == "profiler":
         torch.cuda.cudart().cudaProfilerStart()
+    elif mark == "nvtx":
+        torch.cuda.nvtx.range_push("measured")
     if options.range and options.count:
         with profiler() as profiled:
             yield
@@ -61,8 +65,21 @@ def measured():
     else:
         yield
         torch.cuda.synchronize()
-    if options.range and not options.count:
+    if mark == "profiler":
         torch.cuda.cudart().cudaProfilerStop()
+    elif mark == "nvtx":
+        torch.cuda.nvtx.range_pop()
+
+
+def marked(step):
+    """The step in a range of its own, where ranges are NVTX's."""
+    if options.range != "nvtx":
+        return step
+
+    def within(*batch):
+        with torch.cuda.nvtx.range("step"):
+            return step(*batch)
+    return within
 
 
 def run():
@@ -84,8 +101,9 @@ def run():
         for _ in range(5):
             step(inputs, labels)
         with measured():
+            one = marked(step)
             for number in range(options.steps):
-                loss = step(inputs, labels)
+                loss = one(inputs, labels)
                 if number % 10 == 9:
                     loss.item()
     elif options.mode == "graphs":

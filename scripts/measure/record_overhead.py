@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What recording with `bubble-report record` costs a program, beside a bare CUPTI client, Nsight Systems and torch.profiler.
 
-    record_overhead.py measure OUT.json [--quick] [--budget SECONDS] [--only PART,...]
+    record_overhead.py measure OUT.json [--quick] [--budget SECONDS] [--only PART,...] [--repetitions N]
     record_overhead.py memory OUT.json [--seconds S]
     record_overhead.py write FIGURES_FOLDER DOCUMENT
 
@@ -61,7 +61,7 @@ class Bench:
         if kind == "bare":
             return program, self.bare_environment(self.kinds + ([51] if level == "graph" else [])), folder
         if kind == "bubblescope":
-            config = {"graphs": "graph"} if level == "graph" else {}
+            config = {"graph": {"graphs": "graph"}, "all": {"all_apis": True}}.get(level, {})
             return program, machine.injected(self.library, self.request, folder, config), folder
         if kind == "nsys":
             if not self.nsys:
@@ -174,7 +174,7 @@ def torch(bench, repetitions, deadline):
         extra = ["--profiler"] if condition == "torch.profiler" else []
         program = [sys.executable, str(HERE / "torch_bench.py"), "--scale", str(bench.scale), *extra]
         return bench.run(condition, ["torch"], program=program, unit="us")
-    jobs = [(name, lambda name=name: job(name)) for name in ("off", "bubblescope", "bare", "nsys", "torch.profiler")]
+    jobs = [(name, lambda name=name: job(name)) for name in ("off", "bubblescope", "bubblescope-all", "bare", "nsys", "torch.profiler")]
     return rounds(jobs, repetitions, deadline)
 
 
@@ -227,7 +227,7 @@ PARTS = {"programs": programs, "torch": torch, "stays": stays, "settings": setti
 
 def measure(options):
     only = options.only.split(",") if options.only else list(PARTS)
-    repetitions = 1 if options.quick else REPETITIONS
+    repetitions = 1 if options.quick else options.repetitions
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         bench = Bench(scratch, options.quick)
@@ -237,10 +237,8 @@ def measure(options):
         for name in only:
             begun = time.monotonic()
             say(f"{name}: {deadline - begun:.0f} s are left")
-            # The choice of settings comes last and takes what is left.
-            times = min(3, repetitions) if name == "settings" else repetitions
             try:
-                found[name] = PARTS[name](bench, times, deadline)
+                found[name] = PARTS[name](bench, repetitions, deadline)
             except Exception as error:  # What was measured before is worth more than the rest.
                 say(f"{name}: {type(error).__name__}: {error}")
                 found.setdefault("failed", {})[name] = str(error)
@@ -364,6 +362,7 @@ def main():
     one.add_argument("--quick", action="store_true")
     one.add_argument("--budget", type=float, default=480)
     one.add_argument("--only", default="")
+    one.add_argument("--repetitions", type=int, default=REPETITIONS)
     one = commands.add_parser("memory")
     one.add_argument("output")
     one.add_argument("--seconds", type=float, default=240)

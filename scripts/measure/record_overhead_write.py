@@ -12,6 +12,7 @@ SECTIONS = {
 }
 CONDITIONS = {
     "off": "off", "bubblescope": "bubblescope", "bubblescope-graph": "bubblescope, graphs as one op",
+    "bubblescope-all": "bubblescope, `--all-apis`",
     "bare": "bare CUPTI", "bare-graph": "bare CUPTI, graphs as one op", "nsys": "nsys",
     "nsys-graph": "nsys, graphs as one op", "torch.profiler": "torch.profiler",
 }
@@ -113,49 +114,40 @@ def stays(found):
                 yield f"| {start} to {end} s | {off:.0f} | {ours:.0f} | {ours / off:.3f} |"
 
 
-def scatter(found, section):
-    """How far two runs of one condition are apart at most, as a ratio: bubblescope's or the bare client's."""
-    both = (values_of(found, "programs", condition, section) for condition in ("bubblescope", "bare"))
-    return max((max(values) / min(values) for values in both if values), default=1.0)
-
-
-def settings(found, programs):
-    """The table, and what it tells in view of how far runs of one condition are apart in `programs`."""
+def settings(found):
+    """The table of settings, and which of them make a difference that every repetition bears out."""
     runs = found.get("settings", {})
     if not runs:
         yield "Not measured."
         return
     sections = ("loop", "threads", "synced")
-    yield "One setting changed at a time. The rows of the bare client show where CUPTI's floor is: which kinds cost what."
+    yield ("One setting changed at a time; all of them once in each round, so that a ratio compares runs of the same minute. The rows "
+           "of the bare client show where CUPTI's floor is: which kinds cost what.")
     yield ""
-    yield "| setting | " + " | ".join(f"{SECTIONS[section][0]}, µs" for section in sections) + " | against default |"
-    yield "|---|" + "---|" * (len(sections) + 1)
-
-    def middle(name, section):
-        values = values_of(found, "settings", name, section)
-        return statistics.median(values) if values else None
-
-    for name in runs:
-        own = [middle(name, section) for section in sections]
-        default = [middle("bare" if name.startswith("bare") else "bubblescope", section) for section in sections]
-        ratios = ", ".join(f"{a / b:.2f}" for a, b in zip(own, default) if a and b) if name not in ("off", "bare", "bubblescope") else ""
-        yield f"| {name} | " + " | ".join(number(value) if value else "" for value in own) + f" | {ratios} |"
-    apart = {section: scatter(programs, section) for section in sections}
-    beyond = []
-    for name in runs:
+    yield "| setting | " + " | ".join(f"{SECTIONS[section][0]}, µs | ×" for section in sections) + " |"
+    yield "|---|" + "---|---|" * len(sections)
+    agreed = []
+    for name, entries in runs.items():
+        default = "bare" if name.startswith("bare") else "bubblescope"
+        cells = []
         for section in sections:
-            own, default = middle(name, section), middle("bare" if name.startswith("bare") else "bubblescope", section)
-            if name != "off" and own and default and max(own / default, default / own) > apart[section]:
-                beyond.append(f"{name} ({SECTIONS[section][0]})")
+            own, other = (values_of(found, "settings", which, section) for which in (name, default))
+            cells.append(number(statistics.median(own)) if own else "")
+            ratios = [a / b for a, b in zip(own, other)] if len(own) == len(other) else []
+            if name in ("off", "bare", "bubblescope") or not ratios:
+                cells.append("")
+                continue
+            same = all(ratio > 1 for ratio in ratios) or all(ratio < 1 for ratio in ratios)
+            middle = statistics.median(ratios)
+            cells.append(f"{middle:.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+            if same and len(ratios) >= 5:
+                agreed.append(f"{name}, {SECTIONS[section][0].removesuffix(', per launch').removesuffix(', per replay')}: {middle:.2f}")
+        yield f"| {name} | " + " | ".join(cells) + " |"
     least = min(len(entries) for entries in runs.values())
-    said = ", ".join(f"{apart[section]:.2f} × ({SECTIONS[section][0]})" for section in sections)
     yield ""
-    yield (f"Each was run {least} ×, {where(found)}. In the tables above, runs of one condition are apart by up to {said}. "
-           + ("Beyond that differ from their default: " + ", ".join(beyond) + "." if beyond else
-              "No setting differs from its default by more than that: these figures tell none apart, and no kind's cost. So the "
-              "choice rests on what CUPTI documents, such as buffers for each thread and 3 device buffers of 3.2 MB by default, "
-              "and on [an earlier comparison](h200-recording-cost.md) with a bare client, in which the size of the device "
-              "buffers made no difference above the noise."))
+    yield (f"Each was run {least} ×, {where(found)}; × is the median of the ratios to the default within a round, with the least and "
+           "the greatest. " + ("In every round on the same side of the default: " + "; ".join(agreed) + ". All else is within the noise."
+                               if agreed else "No setting is on the same side of its default in every round."))
 
 
 def where(found):
@@ -229,6 +221,7 @@ def write(folder, document):
 
     found = figures("overhead.json")
     # What was measured in a run of its own.
+    found |= {"torch": (figures("torch.json") or found).get("torch", {})}
     stayed, chosen = figures("stays.json") or found, figures("settings.json") or found
     memory_now, memory_before = figures("memory.json"), figures("memory-before.json")
     said = found["machine"]
@@ -259,7 +252,7 @@ def write(folder, document):
         "## PyTorch", "", *cost_rows(found, "torch", ("step", "inference", "bound")), "",
         "## What stays when recording has ended", "",
         "After the end CUPTI stays loaded, and what it keeps in the path of a launch costs on.", "", *stays(stayed), "",
-        "## The choice of settings", "", *settings(chosen, found), "",
+        "## The choice of settings", "", *settings(chosen), "",
     ]
     if memory_now:
         text += ["## Memory and file at the highest rate", "", *memory(memory_now), ""]
