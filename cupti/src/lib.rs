@@ -11,4 +11,4 @@ pub mod process;
 pub mod spool;
 
 pub use collector::{Config, Recorder, RecorderError, Summary};
-pub use cupti_sys::{Api, LoadError};
+pub use cupti_sys::{Api, LoadError, api::RawResult, bindings::CUPTI_SUCCESS};

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// Takes NVTX over (`cuptiNvtxInitialize`).
-type NvtxInitialize = unsafe extern "C" fn(*mut c_void) -> c_int;
+type NvtxInitialize = unsafe extern "C" fn(*mut c_void) -> cupti::RawResult;
 
 /// One process, recorded once. It is never dropped, since CUPTI may call until the last moment.
 #[derive(Debug)]
@@ -131,8 +131,18 @@ impl Session {
             self.fault("NVTX ranges are missing: CUPTI 13.0.0 cannot take them before CUDA starts; 13.0.1 can", false);
             return false;
         }
+        let Some(initialize) = which(&cupti.api) else {
+            self.fault("NVTX ranges are missing: this CUPTI does not take them", false);
+            return false;
+        };
         // SAFETY: as the caller says.
-        let taken = which(&cupti.api).is_some_and(|initialize| unsafe { initialize(argument) } != 0);
+        let result = unsafe { initialize(argument) };
+        let taken = result == cupti::CUPTI_SUCCESS;
+        if !taken {
+            // SAFETY: the table is of a loaded CUPTI.
+            let name = unsafe { cupti.api.result_name(result) };
+            self.fault(&format!("NVTX ranges are missing: CUPTI does not take them over ({name})"), false);
+        }
         // Texts may be registered from the first call on.
         if taken && self.search.is_some() {
             self.reserve(driver);

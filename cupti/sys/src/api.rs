@@ -159,10 +159,11 @@ api! {
         /// 13.2: the size of a record: kind, library version, size.
         activity_get_struct_size = "cuptiActivityGetStructSize":
             unsafe extern "C" fn(Kind, u32, *mut usize) -> RawResult,
-        /// Takes over NVTX (version 2 and 3 of its injection interface).
-        nvtx_initialize = "cuptiNvtxInitialize": unsafe extern "C" fn(*mut c_void) -> c_int,
+        /// Takes over NVTX (version 2 and 3 of its injection interface). A result as of every function, where NVTX's own
+        /// interface wants 1 for success (CUPTI's documentation, "NVTX").
+        nvtx_initialize = "cuptiNvtxInitialize": unsafe extern "C" fn(*mut c_void) -> RawResult,
         /// Takes over NVTX version 3.
-        nvtx_initialize2 = "cuptiNvtxInitialize2": unsafe extern "C" fn(*mut c_void) -> c_int,
+        nvtx_initialize2 = "cuptiNvtxInitialize2": unsafe extern "C" fn(*mut c_void) -> RawResult,
     }
 }
 

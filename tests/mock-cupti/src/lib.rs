@@ -157,15 +157,15 @@ pub extern "C" fn cuptiEnableCallback(enable: u32, _: *mut c_void, domain: u32, 
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuptiNvtxInitialize(_: *mut c_void) -> i32 {
+pub extern "C" fn cuptiNvtxInitialize(_: *mut c_void) -> u32 {
     Counter::Nvtx.add(1);
-    1
+    SUCCESS
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuptiNvtxInitialize2(_: *mut c_void) -> i32 {
+pub extern "C" fn cuptiNvtxInitialize2(_: *mut c_void) -> u32 {
     Counter::Nvtx.add(1);
-    1
+    SUCCESS
 }
 
 #[unsafe(no_mangle)]
