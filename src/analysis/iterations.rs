@@ -17,6 +17,8 @@ use super::sync_cost::{idle_within, site_name};
 const MIN_ITERATIONS: usize = 3;
 /// Iterations must make up this share of the window's time or launches, in percent.
 const MIN_COVERAGE: usize = 50;
+/// The same for ranges that share a name without a number: `step` may be that, and `layer` or `epoch` as well.
+const MIN_COVERAGE_BY_NAME: usize = 80;
 /// A period must repeat at this share of the places looked at, in percent.
 const MIN_MATCHES: usize = 90;
 /// The period is looked for in so many of the last steps: where the program has settled.
@@ -88,23 +90,21 @@ fn lay_out(trace: &Trace, host: &Host, steps: &[Step], repetitions: &[Repetition
     (intervals, blocking)
 }
 
-/// Ranges of one thread that share a name but for a counting number, and most of the steps lie in.
+/// Ranges of one thread that share a name, which best holds a counting number, and most of the steps lie in.
 fn counted_ranges(
     trace: &Trace,
     window: Interval,
     process: ProcessIdx,
     steps: &[Step],
 ) -> Option<(IterationSource, Vec<Repetition>)> {
-    let mut groups: FxHashMap<(ThreadIdx, &str), Vec<Interval>> = FxHashMap::default();
+    let mut groups: FxHashMap<(bool, ThreadIdx, &str), Vec<Interval>> = FxHashMap::default();
     for range in &trace.ranges {
         let inside = range.interval.start >= window.start && range.interval.end <= window.end;
         let may_count = matches!(range.kind, RangeKind::Annotation | RangeKind::Nvtx);
         if inside && may_count && trace.threads[range.thread.index()].process == process {
             let name = trace.names.get(range.name);
             let stem = site_name(name);
-            if stem.len() < name.len() {
-                groups.entry((range.thread, stem)).or_default().push(range.interval);
-            }
+            groups.entry((stem.len() < name.len(), range.thread, stem)).or_default().push(range.interval);
         }
     }
     let within = |range: &Interval| {
@@ -112,21 +112,22 @@ fn counted_ranges(
         from..steps.partition_point(|step| trace.calls.start[step.call.index()] < range.end).max(from)
     };
     let covered = |ranges: &[Interval]| ranges.iter().map(|range| within(range).len()).sum::<usize>();
-    let (_, (thread, stem)) = groups
+    let enough = |counted: bool| if counted { MIN_COVERAGE } else { MIN_COVERAGE_BY_NAME };
+    let (_, key) = groups
         .iter()
         .filter(|(_, ranges)| {
             let apart = ranges.windows(2).all(|pair| pair[0].end <= pair[1].start);
             ranges.len() >= MIN_ITERATIONS && apart
         })
-        .map(|(&key, ranges)| ((covered(ranges), Reverse(ranges.len())), key))
-        .filter(|((covered, _), _)| covered * 100 >= steps.len() * MIN_COVERAGE)
+        .map(|(&key, ranges)| ((key.0, covered(ranges), Reverse(ranges.len())), key))
+        .filter(|&((counted, covered, _), _)| covered * 100 >= steps.len() * enough(counted))
         .max()?;
-    let ranges = &groups[&(thread, stem)];
+    let ranges = &groups[&key];
     let repetitions = ranges.iter().enumerate().map(|(index, range)| {
         let followed = ranges.get(index + 1).is_some_and(|next| next.start - range.end <= range.len());
         Repetition { steps: within(range), followed }
     });
-    Some((IterationSource::Range(stem.to_owned()), repetitions.collect()))
+    Some((IterationSource::Range(key.2.to_owned()), repetitions.collect()))
 }
 
 /// One launching or blocking call and what it did, as a number that equal steps share.

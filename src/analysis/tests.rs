@@ -695,6 +695,35 @@ fn counted_ranges_are_iterations_and_windows() {
     assert!(windows::between(&trace, Some(Ns(200_000)), None).is_err());
 }
 
+#[test]
+fn ranges_of_one_name_are_iterations_if_nearly_all_is_launched_in_them() {
+    // Five steps of three layers, each with a launch, and so many launches after the last step.
+    let source = |after: usize| {
+        let mut scene = Scene::new();
+        let process = scene.builder.process(1);
+        let thread = scene.builder.thread(process, 1);
+        let (step, layer) = (scene.builder.name("step"), scene.builder.name("layer"));
+        let mut correlation = 0;
+        let mut launch = |scene: &mut Scene, at: i64| {
+            correlation += 1;
+            scene.launch(correlation, (at, at + 3_000), 7, (at + 4_000, at + 9_000 + 100 * correlation as i64));
+        };
+        for round in 0..5 {
+            let begin = round * 40_000;
+            scene.builder.push_range(begin, begin + 39_000, thread, step, crate::trace::RangeKind::Nvtx);
+            for at in (0..3).map(|number| begin + 10_000 * number + 5_000) {
+                scene.builder.push_range(at, at + 4_000, thread, layer, crate::trace::RangeKind::Nvtx);
+                launch(&mut scene, at);
+            }
+        }
+        (0..after as i64).for_each(|number| launch(&mut scene, 200_000 + 10_000 * number));
+        analysis(&scene.finish()).iterations.map(|found| found.source)
+    };
+    assert_eq!(source(0), Some(IterationSource::Range("step".to_owned())), "the outer ones");
+    assert_eq!(source(3), Some(IterationSource::Range("step".to_owned())));
+    assert_ne!(source(4), Some(IterationSource::Range("step".to_owned())), "15 of 19 launches");
+}
+
 /// A collective's kernel on a device's stream.
 fn collective(scene: &mut Scene, device: u32, name: &str, stream: u32, (start, end): (i64, i64)) {
     scene.on_context(device + 1, device, device + 1);

@@ -69,11 +69,21 @@ pub fn collect(folder: &Path, command: &[String], seen: &Seen) -> std::io::Resul
         let mut recorded: BTreeSet<u32> = spools.iter().map(|spool| spool.pid).collect();
         let unrecorded = faults.iter().filter(|fault| fault.before_recording && !recorded.contains(&fault.pid));
         trace.meta.unrecorded = unrecorded.map(without_a_recording).collect();
+        let with_spools = recorded.len();
         recorded.extend(faults.iter().map(|fault| fault.pid));
-        trace.meta.unrecorded.extend(seen.unrecorded(&trace.devices, &recorded));
+        // A process without a recording may be on any device.
+        let elsewhere = recorded.len() - with_spools;
+        let strangers = seen.unrecorded(&trace.devices, &recorded, |device| with_a_context(&trace, device) + elsewhere);
+        trace.meta.unrecorded.extend(strangers);
         Ok(trace)
     });
     Ok(Collected { spools, faults, remarks, trace })
+}
+
+/// How many of the recorded processes had a context on a device.
+fn with_a_context(trace: &Trace, device: u32) -> usize {
+    let on = trace.contexts.iter().filter(|context| trace.devices[context.device.index()].id == device);
+    on.map(|context| context.process).collect::<BTreeSet<_>>().len()
 }
 
 /// What a fault means, in one sentence.

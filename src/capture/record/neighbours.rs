@@ -11,13 +11,22 @@ use crate::trace::{Device, Unrecorded};
 
 /// How often the driver is asked.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// How often at first, so that a short program is seen as well.
+const FIRST_INTERVAL: Duration = Duration::from_millis(50);
+/// So many questions follow each other quickly.
+const FIRST: usize = 40;
 
 /// The control program of MPS holds devices for its clients, which are listed themselves.
 const MPS_SERVER: &str = "nvidia-cuda-mps";
 
-/// Processes seen on devices, by the device's UUID in the form of [`Device::uuid`].
+/// Processes seen on devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen(BTreeMap<String, OnDevice>);
+pub struct Seen {
+    /// By the device's UUID in the form of [`Device::uuid`].
+    devices: BTreeMap<String, OnDevice>,
+    /// Whether the driver's process numbers are those of this process's namespace for certain.
+    numbers_hold: bool,
+}
 
 /// What was seen on one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +40,7 @@ struct OnDevice {
 impl Seen {
     /// Takes in the processes that are on a device now.
     fn add(&mut self, device: &str, now: &[(u32, String)]) {
-        let device = self.0.entry(device.to_owned()).or_default();
+        let device = self.devices.entry(device.to_owned()).or_default();
         device.at_once = device.at_once.max(now.len());
         for (pid, name) in now {
             let known = device.processes.entry(*pid).or_default();
@@ -42,12 +51,17 @@ impl Seen {
     }
 
     /// The processes that were on one of `devices` beside the `recorded` ones. In a container the driver's process
-    /// numbers may be those of the host: they are believed only if a recorded process is among them, and otherwise only
-    /// that there are more than were recorded.
-    pub(super) fn unrecorded(&self, devices: &[Device], recorded: &BTreeSet<u32>) -> Vec<Unrecorded> {
-        let on = |uuid: &str| self.0.get(uuid).filter(|_| !uuid.is_empty());
-        let numbers_hold =
-            devices.iter().filter_map(|device| on(&device.uuid)).any(|seen| recorded.iter().any(|pid| seen.has(*pid)));
+    /// numbers may be those of the host: there they are believed only if a recorded process is among them, and otherwise
+    /// only that there are more on a device than may be `own`, by its number in the trace.
+    pub(super) fn unrecorded(
+        &self,
+        devices: &[Device],
+        recorded: &BTreeSet<u32>,
+        own: impl Fn(u32) -> usize,
+    ) -> Vec<Unrecorded> {
+        let on = |uuid: &str| self.devices.get(uuid).filter(|_| !uuid.is_empty());
+        let mut seen = devices.iter().filter_map(|device| on(&device.uuid));
+        let numbers_hold = self.numbers_hold || seen.any(|seen| recorded.iter().any(|pid| seen.has(*pid)));
         let mut found: BTreeMap<u32, Unrecorded> = BTreeMap::new();
         let mut unknown = Vec::new();
         for device in devices {
@@ -61,7 +75,7 @@ impl Seen {
                     });
                     entry.devices.push(device.id);
                 }
-            } else if seen.at_once > recorded.len() {
+            } else if seen.at_once > own(device.id) {
                 unknown.push(device.id);
             }
         }
@@ -104,7 +118,7 @@ impl Neighbours {
 }
 
 fn watch(stopped: &Receiver<()>) -> Seen {
-    let mut seen = Seen::default();
+    let mut seen = Seen { numbers_hold: in_first_namespace(), ..Seen::default() };
     let Ok(nvml) = Nvml::builder().lib_path(OsStr::new("libnvidia-ml.so.1")).init() else { return seen };
     let devices: Vec<_> = (0..nvml.device_count().unwrap_or(0))
         .filter_map(|index| {
@@ -113,6 +127,7 @@ fn watch(stopped: &Receiver<()>) -> Seen {
             Some((device, uuid))
         })
         .collect();
+    let mut intervals = std::iter::repeat_n(FIRST_INTERVAL, FIRST).chain(std::iter::repeat(INTERVAL));
     loop {
         for (device, uuid) in &devices {
             let Ok(processes) = device.running_compute_processes() else { continue };
@@ -123,10 +138,17 @@ fn watch(stopped: &Receiver<()>) -> Seen {
             now.dedup_by_key(|(pid, _)| *pid);
             seen.add(uuid, &now);
         }
-        if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+        if stopped.recv_timeout(intervals.next().unwrap_or(INTERVAL)) != Err(RecvTimeoutError::Timeout) {
             return seen;
         }
     }
+}
+
+/// Whether this process is in the namespace of process numbers that the system started with, which is the driver's.
+fn in_first_namespace() -> bool {
+    /// `PROC_PID_INIT_INO` (Linux, `include/linux/proc_ns.h`).
+    const FIRST: &str = "pid:[4026531836]";
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == FIRST)
 }
 
 fn process_name(pid: u32) -> Option<String> {
@@ -154,8 +176,17 @@ mod tests {
     }
 
     fn found(seen: &Seen, devices: &[Device], recorded: &[u32]) -> Vec<(Option<u32>, String, Vec<u32>)> {
+        found_beside(seen, devices, recorded, |_| recorded.len())
+    }
+
+    fn found_beside(
+        seen: &Seen,
+        devices: &[Device],
+        recorded: &[u32],
+        own: impl Fn(u32) -> usize,
+    ) -> Vec<(Option<u32>, String, Vec<u32>)> {
         let recorded = recorded.iter().copied().collect();
-        let unrecorded = seen.unrecorded(devices, &recorded).into_iter();
+        let unrecorded = seen.unrecorded(devices, &recorded, own).into_iter();
         unrecorded.map(|process| (process.pid, process.name, process.devices)).collect()
     }
 
@@ -188,13 +219,31 @@ mod tests {
     }
 
     #[test]
+    fn in_the_first_namespace_a_stranger_is_named_even_if_nothing_recorded_was_seen() {
+        let mut seen = Seen { numbers_hold: true, ..Seen::default() };
+        seen.add("aa", &processes(&[77]));
+        assert_eq!(found(&seen, &[device(0, "aa")], &[10]), [(Some(77), "p77".to_owned(), vec![0])]);
+    }
+
+    #[test]
+    fn numbers_of_another_namespace_are_counted_for_each_device() {
+        let mut seen = Seen::default();
+        // Two were recorded, one on each device, and a stranger is on the second.
+        seen.add("aa", &processes(&[4001]));
+        seen.add("bb", &processes(&[4002, 4003]));
+        let devices = [device(0, "aa"), device(1, "bb")];
+        assert_eq!(found_beside(&seen, &devices, &[10, 11], |_| 1), [(None, String::new(), vec![1])]);
+        assert_eq!(found_beside(&seen, &devices, &[10, 11], |_| 2), []);
+    }
+
+    #[test]
     fn a_name_found_later_is_kept() {
         let mut seen = Seen::default();
         seen.add("aa", &[(5, String::new())]);
         seen.add("aa", &[(5, "python".to_owned())]);
         seen.add("aa", &[(5, "other".to_owned())]);
         assert_eq!(found(&seen, &[device(0, "aa")], &[]).len(), 1);
-        assert_eq!(seen.0["aa"].processes[&5], "python");
+        assert_eq!(seen.devices["aa"].processes[&5], "python");
     }
 
     #[test]
