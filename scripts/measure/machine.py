@@ -27,6 +27,21 @@ def bubble_report():
     return found
 
 
+def keep_to_one_processor_a_core():
+    """Keeps this process and what it starts to one hardware thread of each core, so that a program's threads do not slow
+    each other down by where they happen to run. How many that are."""
+    allowed, kept = os.sched_getaffinity(0), set()
+    for processor in allowed:
+        siblings = pathlib.Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+        try:
+            numbers = [part.split("-") for part in siblings.read_text().strip().split(",")]
+        except OSError:
+            return len(allowed)
+        kept.add(min(number for ends in numbers for number in range(int(ends[0]), int(ends[-1]) + 1) if number in allowed))
+    os.sched_setaffinity(0, kept)
+    return len(kept)
+
+
 def nsys():
     """Nsight Systems, also the one that comes with Nsight Compute; None when there is none."""
     found = shutil.which("nsys")

@@ -231,7 +231,7 @@ def measure(options):
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         bench = Bench(scratch, options.quick)
-        found = {"machine": machine.versions(), "kinds": bench.kinds, "left_out": bench.left_out,
+        found = {"machine": machine.versions(), "cores": machine.keep_to_one_processor_a_core(), "kinds": bench.kinds, "left_out": bench.left_out,
                  "config": bench.config, "command": " ".join(sys.argv[1:])}
         deadline = started + options.budget
         for name in only:

@@ -152,7 +152,9 @@ def settings(found):
 
 def where(found):
     said = found["machine"]
-    return f"on a machine with {len(said['gpus'])} GPU{'s' if len(said['gpus']) > 1 else ''} and {said['cpus']} processors"
+    kept = found.get("cores", said["cpus"])
+    cores = f", of which the programs had one of each core, {kept}" if kept < said["cpus"] else ""
+    return f"on a machine with {len(said['gpus'])} GPU{'s' if len(said['gpus']) > 1 else ''} and {said['cpus']} processors{cores}"
 
 
 def memory(found):
