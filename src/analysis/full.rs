@@ -94,7 +94,8 @@ impl HalfWay {
             let findings = Findings { found: Vec::new(), withheld: Some(reason.to_owned()) };
             return Ok(FullAnalysis { analysis, findings, replay: None });
         }
-        let replay = Replay::new(trace, &host.waits, options.window.map(|_| analysis.window));
+        let window = options.window.map(|_| analysis.window);
+        let replay = Replay::with_constants(trace, &host.waits, window, &options.constants);
         check(watch)?;
         let (findings, replayed) = findings::find(trace, &host, &analysis, &replay, options, options.max_changes);
         let groups: Vec<Vec<CallIdx>> = analysis.sync_calls.iter().map(|row| row.call_list.clone()).collect();

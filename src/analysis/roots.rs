@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::trace::{ApiKind, CallIdx, Detail, Interval, MemoryKind, Ns, RangeIdx};
+use crate::trace::{CallIdx, Detail, Interval, MemoryKind, Ns, RangeIdx};
 
 use super::calls::{CallClasses, DrainerReader, HostGapReader};
 use super::cause::{Cause, Confidence, Rule, SegmentKind};
@@ -126,8 +126,8 @@ impl Judge<'_> {
         }
         let shares = FILLERS.iter().rev().filter_map(|&kind| {
             let mut share = share(kind)?;
-            if kind == SegmentKind::GraphBuild {
-                share.total += self.upload(launch, segments);
+            if matches!(kind, SegmentKind::GraphBuild | SegmentKind::ModuleLoad) {
+                share.total += self.first_launch(launch, self.filler_cause(share.longest), segments);
             }
             Some(share)
         });
@@ -160,11 +160,10 @@ impl Judge<'_> {
         (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch))
     }
 
-    /// The time in `launch` itself if it is the first of its graph: it takes to the device what was built before it.
-    fn upload(&self, launch: CallIdx, segments: &[Segment]) -> Ns {
-        if self.explainer.trace.calls.kind[launch.index()] != ApiKind::GraphLaunch
-            || self.first_work(launch) != Some(Cause::GraphBuild)
-        {
+    /// The time in `launch` itself if it is a first one that this cause is behind: it takes to the device the graph that
+    /// was built before it, or its kernel's code, of whose loading only a part has records.
+    fn first_launch(&self, launch: CallIdx, cause: Cause, segments: &[Segment]) -> Ns {
+        if self.first_work(launch) != Some(cause) {
             return Ns::ZERO;
         }
         let own = |segment: &&Segment| segment.kind == SegmentKind::LaunchCall && segment.call() == Some(launch);

@@ -119,7 +119,11 @@ impl Explainer<'_> {
         let whole = |kind, what| Segment { interval: bubble, kind, what };
         let launch = self.trace.ops.launch(gap.after).map_or(SegmentDetail::None, SegmentDetail::Call);
         let held = |kind| {
-            let stalled = bubble.len() > self.constants.stall_gap;
+            let copies = |op: OpIdx| self.trace.ops.kind[op.index()].is_copy();
+            let constants = self.constants;
+            let limit =
+                if copies(gap.before) == copies(gap.after) { constants.stall_gap } else { constants.stall_handover };
+            let stalled = bubble.len() > limit;
             whole(if stalled { SegmentKind::Stalled } else { kind }, launch)
         };
         segments.push(match readiness {

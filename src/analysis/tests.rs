@@ -2,7 +2,7 @@
 
 use super::scene::Scene;
 use super::*;
-use crate::trace::{GraphId, MemoryKind, OpKind, StreamKind, SyncKind, Trace, Unrecorded};
+use crate::trace::{GraphId, MemoryKind, OpKind, OverheadKind, StreamKind, SyncKind, Trace, Unrecorded};
 
 fn analysis(trace: &Trace) -> Analysis {
     let analysis = analyze(trace, &Options::default());
@@ -602,6 +602,38 @@ fn collectives_under_no_other_kernel_are_exposed() {
     let found = analysis(&scene.finish());
     assert_eq!(found.devices[0].exposed_comm_ns, Ns(6_000));
     assert_eq!(found.devices[0].idle_ns(), Ns(0));
+}
+
+#[test]
+fn engines_take_longer_to_hand_over_than_to_go_on() {
+    let root = |copy: bool, gap: i64| {
+        let mut scene = Scene::new();
+        scene.launch(1, (0, 1_000), 7, (2_000, 100_000));
+        let op = (100_000 + gap, 200_000 + gap);
+        if copy {
+            let memory = (MemoryKind::Device, MemoryKind::Pinned);
+            scene.copies(("cudaMemcpyAsync_v3020", 4), memory, 2, (1_100, 2_000), (7, op.0, op.1));
+        } else {
+            scene.launch(2, (1_100, 2_000), 7, op);
+        }
+        analysis(&scene.finish()).devices[0].bubbles[0].root.cause
+    };
+    assert_eq!((root(true, 60_000), root(true, 60_001)), (Cause::Dispatch, Cause::Stalled));
+    assert_eq!((root(false, 20_000), root(false, 20_001)), (Cause::Dispatch, Cause::Stalled));
+}
+
+#[test]
+fn a_first_launch_that_loads_code_is_no_slow_launch() {
+    let root = |kernel: &str| {
+        let mut scene = Scene::new();
+        scene.launch_named("first", 1, (0, 1_000), 7, (2_000, 10_000));
+        // Of its 86 µs, 40 are recorded as loading.
+        scene.overhead(OverheadKind::LazyLoading, 14_000, 54_000);
+        scene.launch_named(kernel, 2, (12_000, 98_000), 7, (99_000, 100_000));
+        analysis(&scene.finish()).devices[0].bubbles[0].root.cause
+    };
+    assert_eq!(root("second"), Cause::ModuleLoad);
+    assert_eq!(root("first"), Cause::LaunchBound, "its code was there");
 }
 
 #[test]

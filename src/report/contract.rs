@@ -146,7 +146,7 @@ pub struct Device {
     /// Time of collective kernels (NCCL, RCCL, NVSHMEM) under no other kernel. It is inside the busy time.
     pub exposed_comm_ns: Ns,
     /// Time in which it was in a collective that another device had not reached yet. It is inside the busy time.
-    /// Devices that run a collective kernel of the same name are taken as one group.
+    /// Which devices form a group is told by when they run kernels of one name.
     #[serde(default)]
     pub waits_for_peer_ns: Ns,
     /// The same by the device that came last.

@@ -21,6 +21,7 @@ fn constants() -> Constants {
         latency_default: Ns(3),
         latency_samples: 3,
         stall_gap: Ns(8),
+        stall_handover: Ns(12),
         stall_latency: Ns(6),
         long_launch: Ns(6),
         long_launch_factor: 3,

@@ -191,40 +191,70 @@ impl Oracle<'_> {
             && self.trace.op_name(op).contains("nccl")
     }
 
-    /// Every collective: one op of each device that runs this name, which all run at one instant; of those that are
-    /// possible and after the one before on each device, the one in which each device's op is the earliest.
+    /// Every collective: the ops of one number on streams that always run them together; where that leaves a stream over,
+    /// of all ops, of which a device has one at a time, those that run when one of them ends.
     fn collectives(&self) -> Vec<Vec<OpIdx>> {
         let trace = self.trace;
         let all: Vec<OpIdx> = trace.ops.indices().filter(|&op| self.collective(op)).collect();
         let names: BTreeSet<&str> = all.iter().map(|&op| trace.op_name(op)).collect();
         let mut found = Vec::new();
         for name in names {
-            let mut lanes: BTreeMap<DeviceIdx, Vec<OpIdx>> = BTreeMap::new();
+            let mut lanes: BTreeMap<(DeviceIdx, u32), Vec<OpIdx>> = BTreeMap::new();
             for &op in all.iter().filter(|&&op| trace.op_name(op) == name) {
-                lanes.entry(trace.op_device(op)).or_default().push(op);
+                lanes.entry((trace.op_device(op), trace.ops.stream[op.index()].0)).or_default().push(op);
             }
-            let mut lanes: Vec<Vec<OpIdx>> = lanes.into_values().collect();
-            if lanes.len() < 2 {
+            lanes.values_mut().for_each(|lane| lane.sort_by_key(|&op| self.op(op).0));
+            let instant = |a: OpIdx, b: OpIdx| self.op(a).0.max(self.op(b).0) < self.op(a).1.min(self.op(b).1);
+            let together = |a: &(DeviceIdx, u32), b: &(DeviceIdx, u32)| {
+                a.0 != b.0
+                    && lanes[a].len() == lanes[b].len()
+                    && (0..lanes[a].len()).all(|at| instant(lanes[a][at], lanes[b][at]))
+            };
+            let mut taken: BTreeSet<(DeviceIdx, u32)> = BTreeSet::new();
+            let mut numbered: Vec<Vec<OpIdx>> = Vec::new();
+            for first in lanes.keys() {
+                let mut group = vec![*first];
+                for lane in lanes.keys().filter(|lane| *lane > first && !taken.contains(first) && !taken.contains(lane))
+                {
+                    if group.iter().all(|member| together(member, lane)) {
+                        group.push(*lane);
+                    }
+                }
+                if group.len() > 1 {
+                    for at in 0..lanes[first].len() {
+                        numbered.push(group.iter().map(|lane| lanes[lane][at]).collect());
+                    }
+                    taken.extend(group);
+                }
+            }
+            if taken.len() == lanes.len() {
+                found.extend(numbered);
                 continue;
             }
-            for lane in &mut lanes {
-                lane.sort_by_key(|&op| self.op(op).0);
+            let mut left: BTreeMap<DeviceIdx, Vec<OpIdx>> = BTreeMap::new();
+            for (lane, ops) in &lanes {
+                left.entry(lane.0).or_default().extend(ops);
             }
-            let mut tuples: Vec<Vec<usize>> = vec![Vec::new()];
-            for lane in &lanes {
-                let longer = |tuple: &Vec<usize>| -> Vec<Vec<usize>> {
-                    (0..lane.len()).map(|at| [tuple.as_slice(), &[at]].concat()).collect()
+            left.values_mut().for_each(|lane| lane.sort_by_key(|&op| self.op(op).0));
+            for tick in all.iter().map(|&op| self.op(op).1).collect::<BTreeSet<i64>>() {
+                // All that are over by this tick, one after the other. One that was behind a longer one is over long since.
+                let over = |left: &BTreeMap<DeviceIdx, Vec<OpIdx>>| {
+                    let fronts = left.values().filter_map(|lane| lane.first().copied());
+                    fronts.filter(|&op| self.op(op).1 <= tick).min_by_key(|&op| self.op(op).1)
                 };
-                tuples = tuples.iter().flat_map(longer).collect();
-            }
-            let ops = |tuple: &[usize]| tuple.iter().zip(&lanes).map(|(&at, lane)| lane[at]).collect::<Vec<OpIdx>>();
-            tuples.retain(|tuple| {
-                let from = ops(tuple).iter().map(|&op| self.op(op).0).max();
-                from < ops(tuple).iter().map(|&op| self.op(op).1).min()
-            });
-            while let Some(first) = tuples.iter().min_by_key(|tuple| tuple.iter().sum::<usize>()).cloned() {
-                found.push(ops(&first));
-                tuples.retain(|tuple| tuple.iter().zip(&first).all(|(at, used)| at > used));
+                while let Some(over) = over(&left) {
+                    let (start, end) = self.op(over);
+                    let runs = |op: OpIdx| self.op(op).0 < end && start < end;
+                    let mut members = Vec::new();
+                    for lane in left.values_mut() {
+                        if lane.first().is_some_and(|&op| op == over || runs(op)) {
+                            members.push(lane.remove(0));
+                        }
+                    }
+                    if members.len() > 1 {
+                        found.push(members);
+                    }
+                }
             }
         }
         found
@@ -382,7 +412,12 @@ impl Oracle<'_> {
             let segments = vec![(b0, b1, SegmentKind::Unattributed, None, None)];
             return bubble((Cause::Unattributed, Confidence::Guess, Rule::NoLaunch, None), segments);
         };
-        let long = b1 - b0 > self.constants.stall_gap.0;
+        let copies = |op: OpIdx| matches!(trace.ops.kind[op.index()], OpKind::Copy | OpKind::Memset);
+        let limit = match copies(before) == copies(after) {
+            true => self.constants.stall_gap,
+            false => self.constants.stall_handover,
+        };
+        let long = b1 - b0 > limit.0;
         let held = |cause, kind, confidence, rule| {
             if long {
                 let segments = vec![(b0, b1, SegmentKind::Stalled, Some(launch), None)];
@@ -630,7 +665,8 @@ impl Oracle<'_> {
         ] {
             let mut time = total(kind);
             let graph = trace.calls.kind[launch.index()] == ApiKind::GraphLaunch;
-            if kind == SegmentKind::GraphBuild && time > 0 && graph && self.is_first(launch) {
+            let prepared = if graph { SegmentKind::GraphBuild } else { SegmentKind::ModuleLoad };
+            if kind == prepared && time > 0 && self.is_first(launch) {
                 let own = segments.iter().filter(|piece| piece.2 == SegmentKind::LaunchCall && piece.3 == Some(launch));
                 time += own.map(|piece| piece.1 - piece.0).sum::<i64>();
             }

@@ -40,6 +40,7 @@ mod tests;
 
 use crate::trace::{CallIdx, DeviceIdx, Interval, Ns, OpIdx, Trace};
 
+use super::options::Constants;
 use super::waits::Waits;
 pub use change::{CallSet, Change, ParseChangeError, TracerCost};
 pub use cost::{DEFAULT_MAX_CHANGES, sync_cost};
@@ -101,7 +102,12 @@ pub struct Timeline {
 impl<'t> Replay<'t> {
     /// Prepares the calls that begin inside `window` and the ops they submit; the whole trace when it is `None`.
     pub fn new(trace: &'t Trace, waits: &'t Waits, window: Option<Interval>) -> Self {
-        let model = prepare::prepare(trace, waits, window);
+        Self::with_constants(trace, waits, window, &Constants::default())
+    }
+
+    /// The same with constants of one's own.
+    pub fn with_constants(trace: &'t Trace, waits: &'t Waits, window: Option<Interval>, constants: &Constants) -> Self {
+        let model = prepare::prepare(trace, waits, window, constants);
         let mut step_of_call = vec![NONE; trace.calls.len()];
         let mut recorded = vec![Extent::EMPTY; trace.devices.len()];
         for (index, step) in model.steps.iter().enumerate() {
@@ -234,8 +240,8 @@ fn assumptions(changes: &[Change]) -> Vec<&'static str> {
                 "the launches of a run can be captured, and the host code between them only serves to launch",
                 "kernels that a graph runs side by side take as long as one after the other",
                 "a graph is instantiated once, outside the recording",
-                "where no launch of a graph was recorded, it takes as long as one launch call and 0.75 µs for each further \
-                 node, as on an H200 where every node is recorded",
+                "where no launch of a graph was recorded, it takes as long as one launch call and a fixed time for each \
+                 further node: 0.75 µs unless set otherwise, as on an H200 where every node is recorded",
             ],
             Change::Pinned => &["a copy takes as long on the device from page-locked memory as from pageable memory"],
             Change::Usual(_) => &["what held the calls up can be avoided, and took nothing but their own time"],

@@ -5,9 +5,6 @@ use crate::trace::{CallIdx, Ns, OpIdx, Trace};
 /// No position.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What a node adds to the call that launches its graph while every node is recorded, on an H200: 16 to 17 µs for 12
-/// nodes, 32 for 41, 96 for 121, where a single launch takes 5.
-pub(super) const NODE_CALL: Ns = Ns(750);
 /// A launch call must have returned this long before an op's predecessor ended for the op to be known as queued.
 pub(super) const QUEUED_MARGIN: Ns = Ns(2_000);
 /// The dispatch gap when no op was truly queued.

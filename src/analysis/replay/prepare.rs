@@ -6,10 +6,11 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::model::{
-    Before, DEFAULT_GAP, DEFAULT_LATENCY, Dependency, DependencyKind, Flags, Follows, GAP_TOLERANCE, Mark, Model,
-    NODE_CALL, NONE, QUEUED_MARGIN, Step, Usual, Work, low_median, quantile, usual_node_gap,
+    Before, DEFAULT_GAP, DEFAULT_LATENCY, Dependency, DependencyKind, Flags, Follows, GAP_TOLERANCE, Mark, Model, NONE,
+    QUEUED_MARGIN, Step, Usual, Work, low_median, quantile, usual_node_gap,
 };
 use super::order::{self, Entry};
+use crate::analysis::options::Constants;
 use crate::analysis::waits::lanes::last_submitted_before;
 use crate::analysis::waits::{Awaited, CLOCK_SLACK, Target, Wait, WaitCause, Waits};
 use crate::trace::{
@@ -37,7 +38,7 @@ struct BlockOp {
 
 /// Makes the model of the calls that begin inside `window` and of the ops they submit; of all when it is `None`. Ops
 /// that were submitted before the window and reach into it stay where they were.
-pub(super) fn prepare(trace: &Trace, waits: &Waits, window: Option<Interval>) -> Model {
+pub(super) fn prepare(trace: &Trace, waits: &Waits, window: Option<Interval>, constants: &Constants) -> Model {
     let mut maker = Maker::new(trace, waits);
     for entry in order::entries(trace, waits, window) {
         if entry.call == NONE {
@@ -46,7 +47,7 @@ pub(super) fn prepare(trace: &Trace, waits: &Waits, window: Option<Interval>) ->
             maker.call(entry);
         }
     }
-    maker.finish()
+    maker.finish(constants.graph_node_call)
 }
 
 /// A thread's calls so far.
@@ -552,7 +553,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    fn finish(mut self) -> Model {
+    fn finish(mut self, node_call: Ns) -> Model {
         let mut model = self.model;
         model.marks.sort_by_key(|mark| mark.work);
         model.usual = (0..self.trace.devices.len())
@@ -577,7 +578,7 @@ impl<'a> Maker<'a> {
         model.node_gap = usual_node_gap(self.trace);
         // With graph-level records the calls cost what they do without a recorder.
         let opaque = self.trace.meta.capture_mode == CaptureMode::Graph;
-        model.node_call = if opaque { Ns::ZERO } else { NODE_CALL };
+        model.node_call = if opaque { Ns::ZERO } else { node_call };
         mark_held(&mut model);
         model
     }

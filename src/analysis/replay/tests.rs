@@ -421,6 +421,23 @@ fn a_graph_takes_in_the_streams_that_it_forks_to() {
 }
 
 #[test]
+fn what_a_node_adds_to_a_launch_can_be_set() {
+    let trace = fork_and_join(20, true);
+    let waits = Waits::new(&trace);
+    let span = |graph_node_call| {
+        let constants = Constants { graph_node_call, ..Constants::default() };
+        Replay::with_constants(&trace, &waits, None, &constants).with(&[Change::Graph]).span
+    };
+    assert_eq!(
+        span(Constants::default().graph_node_call),
+        Replay::new(&trace, &waits, None).with(&[Change::Graph]).span
+    );
+    // Two nodes after the first one in each of the graphs, whose launches nothing hides.
+    let longer = span(Ns(20 * US)) - span(Ns::ZERO);
+    assert!(longer > Ns(19 * 2 * 10 * US), "{longer}");
+}
+
+#[test]
 fn no_node_starts_before_its_graph() {
     let trace = fork_and_join(20, true);
     let waits = Waits::new(&trace);
