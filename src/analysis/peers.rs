@@ -207,7 +207,7 @@ mod tests {
                 .map(move |(peer, wait)| (from, to(peer), wait.collectives, wait.wait.0))
                 .collect::<Vec<_>>()
         };
-        found.devices.iter().flat_map(of).collect()
+        found.devices.iter().flat_map(|device| of(device)).collect()
     }
 
     #[test]
