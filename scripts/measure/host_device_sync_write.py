@@ -17,6 +17,12 @@ WAIT_NAMES = {
 MISS = 0.08
 
 
+def spread(times):
+    """The shortest and the longest of some times in ns, as µs; once where both read the same."""
+    ends = [f"{end / 1000:.1f}" for end in (min(times), max(times))]
+    return " to ".join(dict.fromkeys(ends))
+
+
 def micro(ns):
     return f"{ns / 1000:.2f}" if abs(ns) < 100_000 else f"{ns / 1000:.1f}"
 
@@ -405,7 +411,7 @@ unchanged recording was more than 5 % off:
 
 {withheld_told}
 
-All of them are of {' and '.join(f'`{variant}`' for variant in variants)}, with kernels of {min(behind) / 1000:.1f} to {max(behind) / 1000:.1f} µs.
+All of them are of {' and '.join(f'`{variant}`' for variant in variants)}, with kernels of {spread(behind)} µs.
 
 Where waits are removed around kernels of 3 µs and more ({len(long)} pairs of `scalar-readback` but `async`,
 `timing device-sync` and `planted`), the mean error is {percent(mean)}, the 95th percentile {percent(p95)}, the worst

@@ -57,6 +57,8 @@ def processor():
 
 
 def main():
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
     bench, report, python, target = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         plain = os.path.join(folder, "trace.json")

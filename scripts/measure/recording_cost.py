@@ -11,6 +11,8 @@ its own for each mode, interleaved, and prints medians, spread and ratios as a M
 
 import json, os, pathlib, statistics, subprocess, sys, tempfile
 
+if len(sys.argv) < 4 or {"-h", "--help"} & set(sys.argv):
+    sys.exit(__doc__)
 program, cupti_include, cuda_include = sys.argv[1:4]
 repetitions = int(sys.argv[4]) if len(sys.argv) > 4 else 9
 here = pathlib.Path(__file__).resolve().parent

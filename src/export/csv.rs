@@ -8,12 +8,12 @@ use crate::analysis::Analysis;
 use crate::report::demangle;
 use crate::trace::{CallIdx, CorrelationId, Interval, Ns, OpKind, OverheadKind, RangeKind, StreamIdx, SyncKind, Trace};
 
-/// The columns. Times are nanoseconds from the trace's start; what does not apply is empty.
+/// The columns, named as in the trace file where they mean the same. Times are nanoseconds from the trace's start; what does not apply is empty.
 ///
 /// | column | meaning |
 /// |---|---|
-/// | `record` | `kernel`, `copy`, `memset`, `graph`, `call`, `sync`, `event`, `host-function`, `range`, `overhead` or `bubble` |
-/// | `kind` | of a range, sync or overhead its kind; of a bubble its root cause |
+/// | `kind` | `kernel`, `copy`, `memset`, `graph`, `call`, `sync`, `event`, `host-function`, `range`, `overhead` or `bubble` |
+/// | `category` | of a range, sync or overhead its kind; of a bubble its root cause |
 /// | `name` | kernel, copy, call or range |
 /// | `start_ns`, `dur_ns` | when, and how long |
 /// | `device`, `context`, `stream` | of device work |
@@ -22,8 +22,8 @@ use crate::trace::{CallIdx, CorrelationId, Interval, Ns, OpKind, OverheadKind, R
 /// | `bytes`, `graph` | copied or set; the executable graph |
 /// | `call`, `drained_by` | of a bubble: the call that its root cause names, and the call that emptied the device |
 pub const COLUMNS: [&str; 15] = [
-    "record",
     "kind",
+    "category",
     "name",
     "start_ns",
     "dur_ns",

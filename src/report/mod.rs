@@ -1,5 +1,6 @@
 //! What people and programs read: the JSON contract, the text report, the comparison and the CI gate.
 
+pub mod checked;
 pub mod compare;
 mod compare_traces;
 pub mod contract;

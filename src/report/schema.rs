@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::checked::Checked;
 use super::compare::Compare;
 use super::contract::Report;
 use super::ranks::Ranks;
@@ -39,10 +40,11 @@ pub struct Published {
 }
 
 /// Every schema of this version.
-pub fn published() -> [Published; 3] {
+pub fn published() -> [Published; 4] {
     [
         Published { file: "bubblescope.report-1.schema.json", schema: schema_of::<Report>() },
         Published { file: "bubblescope.compare-1.schema.json", schema: schema_of::<Compare>() },
+        Published { file: "bubblescope.check-1.schema.json", schema: schema_of::<Checked>() },
         Published { file: "bubblescope.ranks-1.schema.json", schema: schema_of::<Ranks>() },
     ]
 }

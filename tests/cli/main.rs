@@ -309,7 +309,7 @@ fn several_recordings_have_a_row_each_the_worst_first() {
     std::fs::write(folder.path().join("settings.json"), "{\"colour\": 3}").unwrap();
     let (code, stdout, stderr) = outcome(bubble_report().arg(folder.path()));
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("2 other files"), "{stderr}");
+    assert!(stderr.contains("2 other files") && stderr.contains("settings.json"), "{stderr}");
     let lines: Vec<usize> = ["rank1", "rank0"].map(|rank| stdout.find(&format!("  {rank}")).unwrap()).into();
     assert!(lines[0] < lines[1], "{stdout}");
     assert!(!stdout.contains(&folder.path().display().to_string()), "{stdout}");
@@ -323,6 +323,13 @@ fn several_recordings_have_a_row_each_the_worst_first() {
         ranks["ranks"].as_array().unwrap().iter().map(|r| r["idle_fraction"].as_f64().unwrap()).collect();
     assert!(shares.len() == 2 && shares[0] > shares[1], "{shares:?}");
     assert!(ranks["unusable"][0]["path"].as_str().unwrap().ends_with("rank2.bubcap"));
+    // Nothing but files without GPU activity is wrong: that is another code.
+    let host_only = fixture_trace_without_gpu(folder.path());
+    std::fs::rename(host_only, folder.path().join("rank2.bubcap")).unwrap();
+    std::fs::write(folder.path().join("other.parquet"), "no recording").unwrap();
+    let (code, _, stderr) = outcome(bubble_report().arg(folder.path()));
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains("1 of 3 files have nothing to analyse") && stderr.contains("other.parquet"), "{stderr}");
     let found = |id: &str| ranks["findings"].as_array().unwrap().iter().find(|found| found["id"] == id).cloned();
     let readback = found("scalar-readback").unwrap();
     assert_eq!(readback["files"], 1);
@@ -345,7 +352,70 @@ fn the_name_of_the_output_tells_its_form() {
     flate2::read::GzDecoder::new(&*converted("t.json.gz")).read_to_end(&mut unpacked).unwrap();
     assert!(plain == unpacked && plain.starts_with(b"{\"schemaVersion\":1"));
     let table = String::from_utf8(converted("T.CSV")).unwrap();
-    assert!(table.starts_with("record,kind,name,start_ns,dur_ns,") && table.contains("\nbubble,"));
+    assert!(table.starts_with("kind,category,name,start_ns,dur_ns,") && table.contains("\nbubble,"));
+}
+
+#[test]
+fn a_folder_is_checked_file_by_file_for_people_and_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    for (from, to) in [("none", "rank0"), ("sync", "rank1")] {
+        let from = fixture(&format!("kernels-4/{from}.bubcap"));
+        std::fs::copy(from, folder.path().join(to).with_extension("bubcap")).unwrap();
+    }
+    std::fs::write(folder.path().join("settings.json"), "{}").unwrap();
+    let check = |options: &[&str]| outcome(bubble_report().arg("check").arg(folder.path()).args(options));
+    let (code, stdout, stderr) = check(&["--max-idle", "99%", "--forbid", "scalar-readback"]);
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("1 demand is not met by") && stderr.contains("rank1.bubcap"), "{stderr}");
+    assert!(stdout.contains("rank0.bubcap") && stdout.contains("The gate passed"), "{stdout}");
+    let (code, stdout, _) = check(&["--forbid", "scalar-readback", "--format", "json"]);
+    assert_eq!(code, 1);
+    let told: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&told["schema"], &told["passed"]), (&"bubblescope.check/1".into(), &false.into()));
+    let files = told["files"].as_array().unwrap();
+    let passed: Vec<bool> = files.iter().map(|file| file["passed"].as_bool().unwrap()).collect();
+    assert_eq!(passed, [true, false]);
+    let limit = &files[1]["limits"][0];
+    assert_eq!((&limit["limit"], &limit["finding"]), (&"forbid".into(), &"scalar-readback".into()));
+    assert_eq!((&limit["outcome"], &limit["count"]), (&"broken".into(), &199.into()));
+    assert_eq!(check(&["--max-idle", "99%"]).0, 0);
+    std::fs::write(folder.path().join("rank2.bubcap"), b"cut").unwrap();
+    let (code, stdout, stderr) = check(&["--max-idle", "99%", "--format", "json"]);
+    assert_eq!(code, 2, "{stderr}");
+    let told: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(told["passed"], false);
+    assert!(told["files"][2]["error"].is_string(), "{stdout}");
+}
+
+#[test]
+fn a_dash_is_standard_input_and_convert_takes_no_window() {
+    let spool = fixture("kernels-4/sync.bubcap");
+    let piped = |args: &[&str]| {
+        let mut command = bubble_report();
+        command.args(args).pipe_stdin(&spool).unwrap();
+        outcome(&mut command)
+    };
+    let (code, stdout, stderr) = piped(&["-", "--format", "json"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(serde_json::from_str::<Value>(&stdout).unwrap()["devices"].as_array().unwrap().len(), 1);
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("t.csv");
+    assert_eq!(piped(&["convert", "-", "-o", table.to_str().unwrap()]).0, 0);
+    assert!(std::fs::metadata(table).unwrap().len() > 1_000);
+    for option in ["--from", "--to", "--nvtx", "--iteration"] {
+        let (code, _, stderr) = piped(&["convert", "-", "-o", "t.csv", option, "1"]);
+        assert_eq!(code, 2);
+        assert!(stderr.contains("convert writes whole recordings"), "{stderr}");
+    }
+}
+
+/// A spool without any record, in this folder.
+fn fixture_trace_without_gpu(folder: &Path) -> std::path::PathBuf {
+    let mut spool = cupti::spool::Writer::new(Vec::new(), &cupti::spool::Header::default()).unwrap();
+    spool.end(&cupti::spool::End::default()).unwrap();
+    let path = folder.join("nothing");
+    std::fs::write(&path, spool.into_inner()).unwrap();
+    path
 }
 
 /// On a machine that has a driver these commands would run, so there is nothing to see there.

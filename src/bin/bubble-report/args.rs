@@ -8,6 +8,7 @@ use bubblescope::analysis::FindingId;
 use bubblescope::analysis::replay::Change;
 use bubblescope::report::{Amount, Share, parse_time};
 use bubblescope::trace::Ns;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cupti::inject::CaptureRange;
 
@@ -207,8 +208,8 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
     /// The trace: `.bubbles.parquet`, `.bubcap`, PyTorch's `.json[.gz]`, Nsight Systems' `.sqlite`; told by content, not by name. Several, or a
-    /// folder of them, such as the ranks of one program, give a row for each
-    #[arg(required = true, value_name = "TRACE|DIR")]
+    /// folder of them, such as the ranks of one program, give a row for each; `-` is standard input
+    #[arg(required = true, value_name = "TRACE|DIR", value_parser = input())]
     pub(crate) traces: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
@@ -247,8 +248,9 @@ pub(crate) struct WindowArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("limits").required(true).multiple(true))]
 pub(crate) struct CheckArgs {
-    /// The trace
-    pub(crate) trace: PathBuf,
+    /// The trace, as for `analyze`: each of several, or of a folder, must keep the limits
+    #[arg(required = true, value_name = "TRACE|DIR", value_parser = input())]
+    pub(crate) traces: Vec<PathBuf>,
     /// The most of its span that a device may be idle: 30% or 0.3
     #[arg(long, value_name = "SHARE", group = "limits")]
     pub(crate) max_idle: Option<Share>,
@@ -262,17 +264,28 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FINDING", group = "limits")]
     pub(crate) forbid: Vec<FindingId>,
     #[command(flatten)]
+    pub(crate) format: FormatArgs,
+    #[command(flatten)]
     pub(crate) window: WindowArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// The spool or trace
+    /// The spool or trace; `-` is standard input
+    #[arg(value_parser = input())]
     pub(crate) input: PathBuf,
     /// The file to write, its form told by its name: `.bubbles.parquet`; `.json` or `.json.gz` for Perfetto and
     /// chrome://tracing; `.csv`; or `.bubcap` to compact a spool and free it of paths
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
+    #[arg(long, hide = true, value_parser = whole_only)]
+    from: Option<String>,
+    #[arg(long, hide = true, value_parser = whole_only)]
+    to: Option<String>,
+    #[arg(long, hide = true, value_parser = whole_only)]
+    nvtx: Option<String>,
+    #[arg(long, hide = true, value_parser = whole_only)]
+    iteration: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -282,6 +295,16 @@ pub(crate) struct DoctorArgs {
     pub(crate) cupti: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
+}
+
+/// A file to read. `-` stands for standard input.
+fn input() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(|text| PathBuf::from(if text == "-" { "/dev/stdin".into() } else { text }))
+}
+
+/// Why an option that says which part of a trace to look at is no option of `convert`.
+fn whole_only(_: &str) -> Result<String, String> {
+    Err("convert writes whole recordings; analyze and check look at a part of one".to_owned())
 }
 
 /// Splits NAME=VALUE.
@@ -326,7 +349,7 @@ pub(crate) fn with_default_command(args: impl IntoIterator<Item = OsString>) -> 
     let Some(first) = args.get(1) else { return args };
     let text = first.to_string_lossy();
     let known = text == "help" || Cli::command().get_subcommands().any(|command| command.get_name() == text);
-    if !known && !text.starts_with('-') {
+    if !known && (text == "-" || !text.starts_with('-')) {
         args.insert(1, "analyze".into());
     }
     args
@@ -371,6 +394,7 @@ mod tests {
     #[test]
     fn a_trace_alone_means_analyze() {
         assert_eq!(expanded(&["bubble-report", "t.bubcap"]), ["bubble-report", "analyze", "t.bubcap"]);
+        assert_eq!(expanded(&["bubble-report", "-"]), ["bubble-report", "analyze", "-"]);
         assert_eq!(expanded(&["bubble-report", "list"]), ["bubble-report", "list"]);
         assert_eq!(expanded(&["bubble-report", "--help"]), ["bubble-report", "--help"]);
         assert_eq!(expanded(&["bubble-report"]), ["bubble-report"]);

@@ -6,6 +6,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use bubblescope::atomic::write_atomically;
 use bubblescope::export;
+use bubblescope::report::checked::Checked;
+use bubblescope::report::gate::Verdict;
 use bubblescope::report::ranks::Ranks;
 use bubblescope::report::text::{self, Style};
 use bubblescope::report::{self, Compare, Report};
@@ -51,6 +53,18 @@ pub(crate) fn ranks(ranks: &Ranks, format: Format) -> anyhow::Result<()> {
     match format {
         Format::Json => json(ranks),
         Format::Text => page(|out, style| text::render_ranks(ranks, out, style)),
+    }
+}
+
+/// Writes the verdicts on files in the form asked for.
+pub(crate) fn gate(
+    verdicts: &[(String, Result<Verdict, String>)],
+    checked: impl FnOnce() -> Checked,
+    format: Format,
+) -> anyhow::Result<()> {
+    match format {
+        Format::Json => json(&checked()),
+        Format::Text => page(|out, style| text::render_gates(verdicts, out, style)),
     }
 }
 

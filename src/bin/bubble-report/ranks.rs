@@ -10,6 +10,8 @@ use bubblescope::import::ImportError;
 use bubblescope::open::{OpenError, open};
 use bubblescope::report::Report;
 use bubblescope::report::ranks::Ranks;
+use bubblescope::trace::Trace;
+use bubblescope::trace::file::TraceFileError;
 
 use crate::analyze::{chosen, report_with};
 use crate::args::AnalyzeArgs;
@@ -30,42 +32,78 @@ enum Refusal {
     Failed(Failure),
 }
 
+/// What came of the files that are named, or lie in folders that are.
+pub(crate) struct Results {
+    /// For each file, in order, its report or why there is none.
+    pub(crate) files: Vec<(PathBuf, Result<Report, Failure>)>,
+    /// Files in the folders that are no recordings.
+    skipped: Vec<PathBuf>,
+}
+
+impl Results {
+    /// Says which files were passed over.
+    pub(crate) fn remark(&self) {
+        const NAMED: usize = 3;
+        let names = self.skipped.iter().take(NAMED).map(|path| path.display().to_string());
+        let names: Vec<String> = names.collect();
+        let more = match self.skipped.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        match self.skipped.len() {
+            0 => {}
+            1 => output::remark(&format!("1 other file is no recording: {}", names.join(", "))),
+            many => output::remark(&format!("{many} other files are no recordings: {}{more}", names.join(", "))),
+        }
+    }
+
+    /// The failure that those without a report are, if there are any: of all, the worst.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        let failed = || self.files.iter().filter_map(|(_, result)| result.as_ref().err());
+        let (bad, all) = (failed().count(), self.files.len());
+        let first = failed().next()?;
+        let nothing = failed().all(|failure| matches!(failure, Failure::Nothing(_)));
+        let error = match (bad == all, nothing) {
+            (true, _) => anyhow!("none of {all} files can be used; the first: {first}"),
+            (false, true) => anyhow!("{bad} of {all} files have nothing to analyse; the first: {first}"),
+            (false, false) => anyhow!("{bad} of {all} files cannot be used; the first: {first}"),
+        };
+        Some(if nothing { Failure::Nothing(error) } else { Failure::Unusable(error) })
+    }
+}
+
 /// Analyses every file and prints one report.
 pub(crate) fn ranks(args: &AnalyzeArgs) -> Outcome {
-    let (files, mut skipped) = files(&args.traces)?;
-    let (mut results, mut nothing) = (Vec::new(), true);
-    for (file, result) in files.iter().zip(analyse_all(&files, args)) {
-        let result = match result {
-            Err(Refusal::NoRecording) => {
-                skipped += 1;
-                continue;
-            }
-            Err(Refusal::Failed(failure)) => {
-                nothing &= matches!(failure, Failure::Nothing(_));
-                Err(failure.to_string())
-            }
-            Ok(report) => Ok(report),
+    let results = reports(&args.traces, &|trace, path| {
+        report_with(trace, path, chosen(trace, &args.window)?, args.top, &args.changes)
+    })?;
+    let failure = results.failure();
+    if results.files.iter().any(|(_, result)| result.is_ok()) {
+        results.remark();
+        let told = |(path, result): (PathBuf, Result<Report, Failure>)| {
+            (path.display().to_string(), result.map_err(|failure| failure.to_string()))
         };
-        results.push((file.path.display().to_string(), result));
+        output::ranks(&Ranks::new(results.files.into_iter().map(told)), args.format.format)?;
     }
-    if results.is_empty() {
-        return Err(no_recording(&args.traces));
+    failure.map_or(Ok(()), Err)
+}
+
+/// What to do with a trace and the name of its file.
+type Analyse<'a> = &'a (dyn Fn(&Trace, &str) -> Result<Report, Failure> + Sync);
+
+/// The report on every file.
+pub(crate) fn reports(named: &[PathBuf], analyse: Analyse<'_>) -> Result<Results, Failure> {
+    let (files, skipped) = files(named)?;
+    let mut results = Results { files: Vec::new(), skipped };
+    let all = analyse_all(&files, analyse);
+    for (file, result) in files.into_iter().zip(all) {
+        match result {
+            Err(Refusal::NoRecording) => results.skipped.push(file.path),
+            Err(Refusal::Failed(failure)) => results.files.push((file.path, Err(failure))),
+            Ok(report) => results.files.push((file.path, Ok(report))),
+        }
     }
-    let all = results.len();
-    let ranks = Ranks::new(results);
-    if ranks.ranks.is_empty() {
-        let first = ranks.unusable.first().map_or("", |file| &file.reason);
-        let none = anyhow!("none of {all} files can be used; the first: {first}");
-        return Err(if nothing { Failure::Nothing(none) } else { Failure::Unusable(none) });
-    }
-    output::ranks(&ranks, args.format.format)?;
-    if skipped > 0 {
-        output::remark(&format!("{skipped} other files in the folders are no recordings"));
-    }
-    match ranks.unusable.len() {
-        0 => Ok(()),
-        bad => Err(Failure::Unusable(anyhow!("{bad} of {all} files cannot be used"))),
-    }
+    if results.files.is_empty() { Err(no_recording(named)) } else { Ok(results) }
 }
 
 fn no_recording(named: &[PathBuf]) -> Failure {
@@ -73,10 +111,10 @@ fn no_recording(named: &[PathBuf]) -> Failure {
     Failure::Unusable(anyhow!("there is no recording in {}", named.join(", ")))
 }
 
-/// The files that are named, and those in folders that are named, in order of their names. Counts the files of folders
-/// whose name tells that they are none.
-fn files(named: &[PathBuf]) -> Result<(Vec<File>, usize), Failure> {
-    let (mut files, mut skipped) = (Vec::new(), 0);
+/// The files that are named, and those in folders that are named, in order of their names; then the files of folders
+/// whose name tells that they are no recordings.
+fn files(named: &[PathBuf]) -> Result<(Vec<File>, Vec<PathBuf>), Failure> {
+    let (mut files, mut skipped) = (Vec::new(), Vec::new());
     for path in named {
         if !path.is_dir() {
             files.push(File { path: path.clone(), found: false });
@@ -89,10 +127,10 @@ fn files(named: &[PathBuf]) -> Result<(Vec<File>, usize), Failure> {
         }
         inside.retain(|file| file.is_file());
         inside.sort();
-        let all = inside.len();
-        inside.retain(|file| is_recording(file));
-        skipped += all - inside.len();
-        files.extend(inside.into_iter().map(|path| File { path, found: true }));
+        let (recordings, others): (Vec<PathBuf>, Vec<PathBuf>) =
+            inside.into_iter().partition(|file| is_recording(file));
+        skipped.extend(others);
+        files.extend(recordings.into_iter().map(|path| File { path, found: true }));
     }
     if files.is_empty() { Err(no_recording(named)) } else { Ok((files, skipped)) }
 }
@@ -106,7 +144,7 @@ fn is_recording(file: &Path) -> bool {
 }
 
 /// The report on each file, several at a time.
-fn analyse_all(files: &[File], args: &AnalyzeArgs) -> Vec<Result<Report, Refusal>> {
+fn analyse_all(files: &[File], analyse: Analyse<'_>) -> Vec<Result<Report, Refusal>> {
     let bar = progress::bar(files.len() as u64);
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Result<Report, Refusal>>>> = Mutex::new(files.iter().map(|_| None).collect());
@@ -118,7 +156,7 @@ fn analyse_all(files: &[File], args: &AnalyzeArgs) -> Vec<Result<Report, Refusal
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     files.get(index).map(|file| (index, file))
                 } {
-                    let result = analyse(file, args);
+                    let result = one(file, analyse);
                     if let Ok(mut results) = results.lock() {
                         results[index] = Some(result);
                     }
@@ -133,14 +171,22 @@ fn analyse_all(files: &[File], args: &AnalyzeArgs) -> Vec<Result<Report, Refusal
     results.into_iter().map(|result| result.unwrap_or_else(lost)).collect()
 }
 
-fn analyse(file: &File, args: &AnalyzeArgs) -> Result<Report, Refusal> {
+fn one(file: &File, analyse: Analyse<'_>) -> Result<Report, Refusal> {
     let trace = open(&file.path).map_err(|error| match error {
-        OpenError::Import { source: ImportError::NotARecording(_), .. } if file.found => Refusal::NoRecording,
+        error if file.found && is_foreign(&file.path, &error) => Refusal::NoRecording,
         error => Refusal::Failed(anyhow::Error::from(error).into()),
     })?;
-    let report = || {
-        let window = chosen(&trace, &args.window)?;
-        report_with(&trace, &file.path.display().to_string(), window, args.top, &args.changes)
-    };
-    report().map_err(Refusal::Failed)
+    analyse(&trace, &file.path.display().to_string()).map_err(Refusal::Failed)
+}
+
+/// Whether a file in a folder is something else altogether, and not a recording that is damaged.
+fn is_foreign(path: &Path, error: &OpenError) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let is_shared = ["json", "json.gz", "sqlite", "parquet"].iter().any(|ending| name.ends_with(ending));
+    match error {
+        OpenError::Import { source: ImportError::NotARecording(_), .. }
+        | OpenError::TraceFile { source: TraceFileError::NotATrace(_), .. } => true,
+        OpenError::Unknown { .. } => is_shared && !name.ends_with(".bubbles.parquet"),
+        _ => false,
+    }
 }

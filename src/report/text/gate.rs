@@ -40,6 +40,30 @@ pub fn render(verdict: &Verdict, out: &mut impl Write, style: Style) -> io::Resu
     paragraph(out, style, paint, "", &text)
 }
 
+/// Writes the verdict on each of several files, or why there is none; of one file without its name.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render_all(
+    verdicts: &[(String, Result<Verdict, String>)],
+    out: &mut impl Write,
+    style: Style,
+) -> io::Result<()> {
+    for (index, (path, verdict)) in verdicts.iter().enumerate() {
+        if verdicts.len() > 1 {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            paragraph(out, style, style.heading(), "", path)?;
+        }
+        match verdict {
+            Ok(verdict) => render(verdict, out, style)?,
+            Err(reason) => line(out, style, style.alarm(), "FAILED", reason)?,
+        }
+    }
+    Ok(())
+}
+
 fn line(out: &mut dyn Write, style: Style, paint: Paint, state: &str, text: &str) -> io::Result<()> {
     labelled(out, style, (paint, &format!("{state:<8}")), (Paint::new(), text))
 }

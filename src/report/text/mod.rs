@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style as Paint};
 
 pub use compare::render as render_compare;
-pub use gate::render as render_gate;
+pub use gate::{render as render_gate, render_all as render_gates};
 pub use ranks::render as render_ranks;
 pub use report::render;
 pub use summary::{bytes, contents};
