@@ -13,7 +13,8 @@ use super::tracks::Tracks;
 use crate::analysis::{Analysis, Bubble, DeviceAnalysis};
 use crate::report::demangle;
 use crate::trace::{
-    CallIdx, Detail, DeviceIdx, Interval, NameId, Ns, OpIdx, OpKind, OverheadKind, RangeKind, Stream, ThreadIdx, Trace,
+    CallIdx, Detail, Device, DeviceIdx, Interval, NameId, Ns, OpIdx, OpKind, OverheadKind, RangeKind, Stream,
+    ThreadIdx, Trace,
 };
 
 /// Writes the trace with the bubbles of `analysis`.
@@ -21,16 +22,24 @@ use crate::trace::{
 /// Each device is a process with a track of its bubbles and one for each stream; each process has, for each thread, a
 /// track of its calls and one of its ranges. Slices that overlap in part on one of these get further tracks, since
 /// Perfetto would drop them. An arrow leads from each launch to the first op it submitted. Times are microseconds from the
-/// trace's start with three decimals, which is to the nanosecond; `baseTimeNanoseconds` is the start itself.
+/// trace's start with three decimals, which is to the nanosecond; `baseTimeNanoseconds` is the start itself. Beside the events stand the
+/// devices and, for a bundled workload, what ran and which part of it was measured.
 ///
 /// # Errors
 /// When `out` cannot be written.
 pub fn chrome(trace: &Trace, analysis: &Analysis, out: &mut impl Write) -> io::Result<()> {
     write!(
         out,
-        "{{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":{},\"traceEvents\":[",
+        "{{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":{},\"deviceProperties\":",
         trace.meta.epoch_ns
     )?;
+    let devices: Vec<serde_json::Value> = trace.devices.iter().map(properties).collect();
+    serde_json::to_writer(&mut *out, &devices).map_err(io::Error::from)?;
+    if let Some(run) = &trace.meta.workload {
+        write!(out, ",\"{WORKLOAD_KEY}\":")?;
+        serde_json::to_writer(&mut *out, run).map_err(io::Error::from)?;
+    }
+    out.write_all(b",\"traceEvents\":[")?;
     let (call_tracks, readable) = (FxHashMap::default(), FxHashMap::default());
     let mut writer = Writer { trace, out, any: false, tracks: 0, call_tracks, readable };
     writer.hosts()?;
@@ -39,6 +48,21 @@ pub fn chrome(trace: &Trace, analysis: &Analysis, out: &mut impl Write) -> io::R
         writer.device(device, found.map(Arc::as_ref))?;
     }
     out.write_all(b"\n]}\n")
+}
+
+/// The key of the bundled workload that ran, beside the events.
+const WORKLOAD_KEY: &str = "bubblescopeWorkload";
+
+/// A device as PyTorch's profiler describes it.
+fn properties(device: &Device) -> serde_json::Value {
+    let (major, minor) = device.compute_capability;
+    serde_json::json!({
+        "id": device.id,
+        "name": device.name,
+        "numSms": device.multiprocessors,
+        "computeMajor": major,
+        "computeMinor": minor,
+    })
 }
 
 /// One track: Chrome's process and thread. Threads are numbered through the whole file: Perfetto takes two of one number

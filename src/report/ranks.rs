@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::contract::{Report, Tool};
-use super::schema::ns_by;
-use crate::analysis::{Cause, FindingId};
+use super::contract::{Device, Report, Tool};
+use crate::analysis::FindingId;
 use crate::trace::Ns;
 
 /// The name and number of this schema.
@@ -34,43 +33,16 @@ pub struct Ranks {
     pub unusable: Vec<Unusable>,
 }
 
-/// What one device of one file did. `compute_only_ns + overlapped_ns + exposed_copy_ns + idle_ns == span_ns`, exactly.
-/// Fields mean what they mean in `bubblescope.report/1`.
+/// What one device of one file did: the fields of a device in `bubblescope.report/1`, and where they come from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rank {
     /// The file, as it was named.
     pub path: String,
-    /// The device's number.
-    pub device: u32,
-    /// Its product name; empty when unknown.
-    pub name: String,
-    /// From the first op's start to the last op's end.
-    pub span_ns: Ns,
-    /// Time with at least one op.
-    pub busy_ns: Ns,
-    /// Time with kernels and no copy.
-    pub compute_only_ns: Ns,
-    /// Time with kernels and copies at once.
-    pub overlapped_ns: Ns,
-    /// Time with copies or memsets under no kernel.
-    pub exposed_copy_ns: Ns,
-    /// Time of collective kernels under no other kernel, inside the busy time: a rank that waits for a late peer.
-    pub exposed_comm_ns: Ns,
-    /// Time without any op.
-    pub idle_ns: Ns,
-    /// That as a share of the span, 0 to 1.
-    pub idle_fraction: f64,
-    /// Number of ops.
-    pub ops: u64,
-    /// Number of bubbles.
-    pub bubbles: u64,
-    /// Length of the longest.
-    pub max_bubble_ns: Ns,
-    /// Idle time by root cause. Sums to `idle_ns`.
-    #[schemars(schema_with = "ns_by::<Cause>")]
-    pub idle_by_root: BTreeMap<Cause, Ns>,
     /// Whether the idle figures can be relied on.
     pub idle_reliable: bool,
+    /// What the device did.
+    #[serde(flatten)]
+    pub device: Device,
 }
 
 /// A pattern that can be fixed, over all files.
@@ -105,24 +77,9 @@ impl Ranks {
         for (path, report) in files {
             match report {
                 Ok(report) => {
-                    all.ranks.extend(report.devices.iter().map(|device| Rank {
-                        path: path.clone(),
-                        device: device.device,
-                        name: device.name.clone(),
-                        span_ns: device.span_ns,
-                        busy_ns: device.busy_ns,
-                        compute_only_ns: device.compute_only_ns,
-                        overlapped_ns: device.overlapped_ns,
-                        exposed_copy_ns: device.exposed_copy_ns,
-                        exposed_comm_ns: device.exposed_comm_ns,
-                        idle_ns: device.idle_ns,
-                        idle_fraction: device.idle_fraction,
-                        ops: device.ops,
-                        bubbles: device.bubbles.count,
-                        max_bubble_ns: device.bubbles.max_ns,
-                        idle_by_root: device.idle_by_root.clone(),
-                        idle_reliable: report.quality.idle_reliable,
-                    }));
+                    let idle_reliable = report.quality.idle_reliable;
+                    let devices = report.devices.into_iter();
+                    all.ranks.extend(devices.map(|device| Rank { path: path.clone(), idle_reliable, device }));
                     for found in report.findings.into_iter().flatten() {
                         let entry = findings.entry(found.id).or_insert_with(|| RankFinding {
                             id: found.id,
@@ -143,7 +100,8 @@ impl Ranks {
             }
         }
         all.ranks.sort_by(|a, b| {
-            b.idle_fraction.total_cmp(&a.idle_fraction).then_with(|| (&a.path, a.device).cmp(&(&b.path, b.device)))
+            let shares = b.device.idle_fraction.total_cmp(&a.device.idle_fraction);
+            shares.then_with(|| (&a.path, a.device.device).cmp(&(&b.path, b.device.device)))
         });
         all.findings = findings.into_values().collect();
         all.findings.sort_by_key(|found| std::cmp::Reverse((found.files, found.recoverable_ns)));
@@ -172,7 +130,7 @@ mod tests {
         let expected = samples::sync_bound().findings.unwrap_or_default();
         assert_eq!(ranks.findings.len(), expected.len());
         assert!(!expected.is_empty() && ranks.findings.iter().all(|found| found.files == 2));
-        let rank = &ranks.ranks[0];
+        let rank = &ranks.ranks[0].device;
         assert_eq!(rank.busy_ns + rank.idle_ns, rank.span_ns);
         assert_eq!(rank.idle_by_root.values().copied().sum::<Ns>(), rank.idle_ns);
         let json = serde_json::to_value(&ranks).unwrap();

@@ -230,6 +230,28 @@ fn assert_table(trace: &Trace, analysis: &Analysis) {
     }
 }
 
+/// What is analysed by default, and on what, is the same after a round trip.
+#[test]
+fn chromes_json_keeps_the_devices_and_the_measured_part() {
+    let trace = recorded();
+    let mut text = Vec::new();
+    chrome(&trace, &of(&trace), &mut text).unwrap();
+    let back = bubblescope::import::kineto::read(&*text).unwrap();
+    let named = |trace: &Trace| trace.devices.iter().map(|device| device.name.clone()).collect::<Vec<_>>();
+    assert_eq!(named(&back), named(&trace));
+    let (ours, theirs) = (trace.meta.workload.clone().unwrap(), back.meta.workload.clone().unwrap());
+    let absolute = |trace: &Trace, part: bubblescope::trace::Interval| {
+        (part.start.0 + trace.meta.epoch_ns, part.end.0 + trace.meta.epoch_ns)
+    };
+    assert_eq!(absolute(&back, theirs.measured.unwrap()), absolute(&trace, ours.measured.unwrap()));
+    assert_eq!((theirs.workload, theirs.answer), (ours.workload, ours.answer));
+    let idle = |trace: &Trace| {
+        let window = trace.meta.workload.as_ref().unwrap().measured;
+        analyze(trace, &Options { window, ..Options::default() }).devices[0].idle_ns()
+    };
+    assert_eq!(idle(&back), idle(&trace));
+}
+
 #[test]
 fn a_recording_is_whole_in_a_table() {
     let trace = recorded();

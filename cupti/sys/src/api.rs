@@ -6,7 +6,7 @@
 //! be loaded, so the caller has to know that there is one first.
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::path::{Path, PathBuf};
 
 /// `CUptiResult`.

@@ -7,8 +7,8 @@ use super::header::Header;
 use crate::import::{ImportError, Notes};
 use crate::progress::Watch;
 use crate::trace::{
-    CaptureMode, ContextIdx, CorrelationId, Detail, DeviceIdx, EventInput, OpInput, ProcessIdx, StreamIdx, SyncInput,
-    Trace, rfc3339,
+    CaptureMode, ContextIdx, CorrelationId, Detail, DeviceIdx, EventInput, Interval, Ns, OpInput, ProcessIdx,
+    StreamIdx, SyncInput, Trace, WorkloadRun, rfc3339,
 };
 
 /// Times before September 2001 are no Unix times: the clock has another origin.
@@ -102,6 +102,15 @@ impl Collector {
         meta.recorded.ranges = ranges > 0;
         builder.drop_duplicates = true;
         let mut trace = builder.finish_watched(watch)?;
+        // The trace's times count from its first record.
+        let origin = Ns(trace.meta.epoch_ns.saturating_sub(header.base_ns));
+        trace.meta.workload = header.workload.clone().map(|run| WorkloadRun {
+            measured: run.measured.map(|part| {
+                let start = part.start.saturating_sub(origin);
+                Interval::new(start, part.end.saturating_sub(origin).max(start))
+            }),
+            ..run
+        });
         let recorded = &mut trace.meta.recorded;
         recorded.ops = !trace.ops.is_empty();
         recorded.syncs = !trace.syncs.is_empty();

@@ -58,12 +58,12 @@ pub fn render(ranks: &Ranks, out: &mut impl Write, style: Style) -> io::Result<(
 fn headline(ranks: &Ranks, worst: &Rank, best: &Rank, file: &str) -> String {
     let who = counted(ranks.ranks.len() as u64, "GPU was", "GPUs were");
     let idle = if ranks.ranks.len() == 1 {
-        percent(worst.idle_fraction)
+        percent(worst.device.idle_fraction)
     } else {
-        format!("{} to {}", percent(best.idle_fraction), percent(worst.idle_fraction))
+        format!("{} to {}", percent(best.device.idle_fraction), percent(worst.device.idle_fraction))
     };
-    let spent = format!("{} of {}", time(worst.idle_ns), time(worst.span_ns));
-    format!("{who} idle {idle} of the time; the worst is GPU {} in {file}: {spent}.", worst.device)
+    let spent = format!("{} of {}", time(worst.device.idle_ns), time(worst.device.span_ns));
+    format!("{who} idle {idle} of the time; the worst is GPU {} in {file}: {spent}.", worst.device.device)
 }
 
 fn table(ranks: &Ranks, out: &mut dyn Write, style: Style, shown: &dyn Fn(&str) -> String) -> io::Result<()> {
@@ -80,18 +80,18 @@ fn table(ranks: &Ranks, out: &mut dyn Write, style: Style, shown: &dyn Fn(&str) 
         ("", Align::Left),
     ];
     let mut table = Table::new(&columns, 0);
-    for rank in &ranks.ranks {
-        let mostly = rank.idle_by_root.iter().max_by_key(|&(_, &ns)| ns).map_or("", |(cause, _)| cause.as_str());
-        let collective = if rank.exposed_comm_ns.0 > 0 { time(rank.exposed_comm_ns) } else { String::new() };
-        let doubt = if rank.idle_reliable { Cell::default() } else { Cell::painted("!", style.alarm()) };
+    for Rank { path, idle_reliable, device } in &ranks.ranks {
+        let mostly = device.idle_by_root.iter().max_by_key(|&(_, &ns)| ns).map_or("", |(cause, _)| cause.as_str());
+        let collective = if device.exposed_comm_ns.0 > 0 { time(device.exposed_comm_ns) } else { String::new() };
+        let doubt = if *idle_reliable { Cell::default() } else { Cell::painted("!", style.alarm()) };
         table.row([
-            shown(&rank.path).into(),
-            rank.device.to_string().into(),
-            time(rank.span_ns).into(),
-            time(rank.idle_ns).into(),
-            percent(rank.idle_fraction).into(),
-            count(rank.bubbles).into(),
-            time(rank.max_bubble_ns).into(),
+            shown(path).into(),
+            device.device.to_string().into(),
+            time(device.span_ns).into(),
+            time(device.idle_ns).into(),
+            percent(device.idle_fraction).into(),
+            count(device.bubbles.count).into(),
+            time(device.bubbles.max_ns).into(),
             mostly.into(),
             collective.into(),
             doubt,
