@@ -88,3 +88,17 @@ fn the_document_says_what_its_figures_say() {
         assert!(found[name] == *text, "{name} is not what `host_device_sync.py write` makes of the figures");
     }
 }
+
+/// What a script is for and how it is called can be asked of it.
+#[test]
+fn scripts_say_how_they_are_called() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/measure");
+    for name in ["recording_cost.py", "import_speed.py"] {
+        let Ok(output) = Command::new("python3").arg(folder.join(name)).arg("--help").output() else {
+            println!("skipped: no python3");
+            return;
+        };
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains(&format!("{name} ")) && !told.contains("Traceback"), "{told}");
+    }
+}

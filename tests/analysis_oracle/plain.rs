@@ -221,9 +221,8 @@ impl Oracle<'_> {
                     }
                 }
                 if group.len() > 1 {
-                    for at in 0..lanes[first].len() {
-                        numbered.push(group.iter().map(|lane| lanes[lane][at]).collect());
-                    }
+                    let members = |at: usize| group.iter().map(|lane| lanes[lane][at]).collect();
+                    numbered.extend((0..lanes[first].len()).map(members));
                     taken.extend(group);
                 }
             }
