@@ -132,8 +132,10 @@ impl Judge<'_> {
             Some(share)
         });
         if let Some(filler) = shares.max_by_key(|share| share.total).filter(|share| fills_half(share.total)) {
-            let call = filler.longest.call();
-            return (self.filler_cause(filler.longest), likely, Rule::FillsHalf, call);
+            let cause = self.filler_cause(filler.longest);
+            // Loading that no call was seen to do is the first launch's.
+            let own = || (cause == Cause::ModuleLoad && self.first_work(launch) == Some(cause)).then_some(launch);
+            return (cause, likely, Rule::FillsHalf, filler.longest.call().or_else(own));
         }
         if let Some(long) = share(SegmentKind::LaunchCall).map(|share| share.longest)
             && long.interval.len() >= self.explainer.constants.long_launch

@@ -630,10 +630,12 @@ fn a_first_launch_that_loads_code_is_no_slow_launch() {
         // Of its 86 µs, 40 are recorded as loading.
         scene.overhead(OverheadKind::LazyLoading, 14_000, 54_000);
         scene.launch_named(kernel, 2, (12_000, 98_000), 7, (99_000, 100_000));
-        analysis(&scene.finish()).devices[0].bubbles[0].root.cause
+        let trace = scene.finish();
+        let root = analysis(&trace).devices[0].bubbles[0].root;
+        (root.cause, root.call.map(|call| trace.calls.correlation[call.index()].0))
     };
-    assert_eq!(root("second"), Cause::ModuleLoad);
-    assert_eq!(root("first"), Cause::LaunchBound, "its code was there");
+    assert_eq!(root("second"), (Cause::ModuleLoad, Some(2)));
+    assert_eq!(root("first"), (Cause::LaunchBound, Some(2)), "its code was there");
 }
 
 #[test]

@@ -684,7 +684,10 @@ impl Oracle<'_> {
                 SegmentKind::Allocation => Cause::Allocation,
                 _ => self.drain_kind(call.unwrap()).unwrap(),
             };
-            return (cause, likely, Rule::FillsHalf, call);
+            // Loading that no call was seen to do is the first launch's.
+            let graph = trace.calls.kind[launch.index()] == ApiKind::GraphLaunch;
+            let own = call.is_none() && cause == Cause::ModuleLoad && !graph && self.is_first(launch);
+            return (cause, likely, Rule::FillsHalf, if own { Some(launch) } else { call });
         }
         if let Some(&(from, to, _, Some(call), _)) = longest(segments, SegmentKind::LaunchCall) {
             let pageable = trace.ops.indices().any(|op| {
