@@ -45,6 +45,10 @@ pub(super) fn quality(
     ] {
         say(number > 0, &|| format!("{} {what}", counted(number, one, many)));
     }
+    say(losses.held_buffers > 0, &|| {
+        let buffers = counted(losses.held_buffers, "buffer of records was", "buffers of records were");
+        format!("{buffers} not given back by CUPTI before the end: how many records that is cannot be known")
+    });
     let lost = launches.without_ops.saturating_sub(launches.at_the_end);
     say(!gpu_not_captured && over(lost, launches.figures.count, constants.missing_percent), &|| {
         let of = counted(launches.figures.count, "launch", "launches");
@@ -56,7 +60,8 @@ pub(super) fn quality(
     let stalls = over(stalled.0.unsigned_abs(), spans.0.unsigned_abs(), constants.stalled_percent);
     say(stalls, &|| format!("{} of idle time comes from something that was not recorded", time(stalled)));
 
-    reasons.extend(trace.meta.unrecorded.iter().map(|process| unrecorded(trace, process)));
+    let processes = trace.meta.unrecorded.iter().filter(|process| matters(trace, process, devices));
+    reasons.extend(processes.map(|process| unrecorded(trace, process)));
 
     let mut warnings = trace.meta.warnings.clone();
     let mut warn = |wrong: bool, sentence: &dyn Fn() -> String| {
@@ -140,6 +145,15 @@ fn uncounted_at_the_edges(trace: &Trace, window: Interval, devices: &[DeviceAnal
     sum
 }
 
+/// Whether a process may have worked while idle time is counted, as far as it is known when and where it worked.
+fn matters(trace: &Trace, process: &Unrecorded, devices: &[DeviceAnalysis]) -> bool {
+    let on = |device: &&DeviceAnalysis| {
+        process.devices.is_empty() || process.devices.contains(&trace.devices[device.device.index()].id)
+    };
+    let during = |device: &DeviceAnalysis| process.times.iter().any(|times| times.overlap(device.span) > Ns::ZERO);
+    process.times.is_empty() || devices.iter().filter(on).any(during)
+}
+
 /// Who else used CUDA, and where.
 fn unrecorded(trace: &Trace, process: &Unrecorded) -> String {
     let who = match (process.pid, process.name.as_str()) {
@@ -156,8 +170,25 @@ fn unrecorded(trace: &Trace, process: &Unrecorded) -> String {
         devices if devices.is_empty() => "used CUDA".to_owned(),
         devices => format!("was on {} too", devices.join(", ")),
     };
+    let recorded = if process.partly { in_part(&process.times, trace.end) } else { "was not recorded".to_owned() };
     let why = process.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    format!("{who} {what} and was not recorded{why}")
+    format!("{who} {what} and {recorded}{why}")
+}
+
+/// In which part of the trace a process was recorded that was not `missing` from all of it.
+fn in_part(missing: &[Interval], end: Ns) -> String {
+    let from = missing.iter().find(|missing| missing.start <= Ns::ZERO).map(|missing| time(missing.end));
+    let until = missing.iter().find(|missing| missing.end >= end).map(|missing| time(missing.start));
+    if missing.iter().any(|missing| missing.start <= Ns::ZERO && missing.end >= end) {
+        return "was not recorded at that time".to_owned();
+    }
+    match (from, until, missing.first()) {
+        (Some(from), Some(until), _) => format!("was recorded only from {from} until {until}"),
+        (Some(from), None, _) => format!("was recorded only from {from} on"),
+        (None, Some(until), _) => format!("was recorded only until {until}"),
+        (None, None, Some(times)) => format!("was not recorded from {} until {}", time(times.start), time(times.end)),
+        (None, None, None) => "was not recorded all the time".to_owned(),
+    }
 }
 
 /// Profiler overhead of any thread that lies inside bubbles, whether or not it explains them. Overlapping records

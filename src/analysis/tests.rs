@@ -2,7 +2,7 @@
 
 use super::scene::Scene;
 use super::*;
-use crate::trace::{GraphId, MemoryKind, OpKind, OverheadKind, StreamKind, SyncKind, Trace, Unrecorded};
+use crate::trace::{GraphId, Interval, MemoryKind, OpKind, OverheadKind, StreamKind, SyncKind, Trace, Unrecorded};
 
 fn analysis(trace: &Trace) -> Analysis {
     let analysis = analyze(trace, &Options::default());
@@ -434,7 +434,7 @@ fn a_process_that_was_not_recorded_makes_idle_time_unreliable_by_name() {
     let id = trace.devices[0].id;
     for (process, words) in [
         (
-            Unrecorded { pid: Some(77), name: "other".into(), devices: vec![id], reason: None },
+            Unrecorded { pid: Some(77), name: "other".into(), devices: vec![id], ..Unrecorded::default() },
             "process 77 (other) was on",
         ),
         (
@@ -448,6 +448,41 @@ fn a_process_that_was_not_recorded_makes_idle_time_unreliable_by_name() {
         assert!(!quality.idle_reliable);
         assert!(quality.reasons[0].contains(words), "{:?}", quality.reasons);
     }
+}
+
+#[test]
+fn a_process_that_was_recorded_in_part_matters_where_idle_time_is_counted() {
+    let mut scene = Scene::new();
+    for at in [0, 10_000_000, 20_000_000] {
+        scene.launch(at as u64 + 1, (at, at + 1_000), 7, (at + 2_000, at + 3_000));
+    }
+    let mut trace = scene.finish();
+    let (end, id) = (trace.end, trace.devices[0].id);
+    let missing = |from: i64, to: Ns| Interval::new(Ns(from), to);
+    let mut reasons = |times: &[Interval], device: u32, window: Option<Interval>| {
+        let times = times.to_vec();
+        let process = Unrecorded { pid: Some(7), devices: vec![device], partly: true, times, ..Unrecorded::default() };
+        trace.meta.unrecorded = vec![process];
+        let quality = analyze(&trace, &Options { window, ..Options::default() }).quality;
+        assert_eq!(quality.idle_reliable, quality.reasons.is_empty());
+        quality.reasons.join("; ")
+    };
+    for (times, words) in [
+        (&[missing(12_000_000, end)][..], "was recorded only until 12.0 ms"),
+        (&[missing(0, Ns(3_000_000))], "was recorded only from 3.00 ms on"),
+        (&[missing(0, Ns(3_000_000)), missing(12_000_000, end)], "was recorded only from 3.00 ms until 12.0 ms"),
+        (&[missing(3_000_000, Ns(12_000_000))], "was not recorded from 3.00 ms until 12.0 ms"),
+        (&[missing(0, end)], "was not recorded at that time"),
+    ] {
+        let said = reasons(times, id, None);
+        assert!(said.starts_with("process 7 was on device") && said.ends_with(words), "{said}");
+    }
+    // Before the device's first op, on another device, and outside the window.
+    assert_eq!(reasons(&[missing(0, Ns(2_000))], id, None), "");
+    assert_eq!(reasons(&[missing(12_000_000, end)], id + 1, None), "");
+    let before = Some(missing(0, Ns(11_000_000)));
+    assert_eq!(reasons(&[missing(12_000_000, end)], id, before), "");
+    assert_ne!(reasons(&[missing(5_000_000, end)], id, before), "");
 }
 
 #[test]

@@ -94,7 +94,8 @@ pub struct WorkloadRun {
     pub measured: Option<Interval>,
 }
 
-/// A process that used CUDA while others were recorded, and was not: devices may have been busy for it.
+/// A process that used CUDA while others were recorded, and was not, or not all the time: devices may have been busy for
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Unrecorded {
@@ -106,6 +107,10 @@ pub struct Unrecorded {
     pub devices: Vec<u32>,
     /// Why it was not recorded, when that is known.
     pub reason: Option<String>,
+    /// Whether it was recorded outside `times`.
+    pub partly: bool,
+    /// When it may have used devices without being recorded; empty: all the time.
+    pub times: Vec<Interval>,
 }
 
 /// What was lost or could not be read. Figures count records where they do not say otherwise.
@@ -120,6 +125,9 @@ pub struct Losses {
     pub unfinished_ops: u64,
     /// Records of a known kind that could not be read.
     pub unreadable_records: u64,
+    /// Buffers of records that CUPTI had not given back when the recording ended. How many records they hold cannot be
+    /// known.
+    pub held_buffers: u64,
     /// Bytes after the last whole record or chunk.
     pub cut_bytes: u64,
     /// Records whose times are out of range, or whose end lies before their start.

@@ -277,7 +277,7 @@ fn a_killed_program_leaves_what_was_recorded() {
 fn a_process_that_was_not_recorded_is_told_and_makes_idle_time_unreliable() {
     let place = Place::new();
     let fault =
-        r#"{"pid":77,"command_line":["python","other.py"],"message":"nsys records it","before_recording":true}"#;
+        r#"{"pid":77,"command_line":["python","other.py"],"message":"nsys records it","effect":"not_recorded"}"#;
     let script = format!("echo '{fault}' > \"$folder/77-1.fault.json\"; leave \"$1\" 5000005");
     let options = ["-o", "t.bubbles.parquet", "--report", "r.json", "--format", "json"];
     let (code, stderr) = outcome(&mut place.record(&options, &script));
@@ -452,4 +452,71 @@ fn programs_are_recorded_from_end_to_end() {
     let (code, stderr, trace) = record("exec \"$0\" inject:1 launch:1:300 exit:6", "holder=another profiler");
     assert_eq!((code, trace.is_none()), (6, true));
     assert!(stderr.contains("another profiler"), "{stderr}");
+}
+
+/// What a report says of how far idle time can be relied on.
+fn reasons(report: &Path) -> String {
+    let report: Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
+    let reasons = report["quality"]["reasons"].to_string();
+    assert_eq!(report["quality"]["idle_reliable"], reasons == "[]");
+    reasons
+}
+
+/// The same for a recording.
+fn reasons_of(recording: &Path) -> String {
+    let kept = recording.with_extension("reasons.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_bubble-report")).arg(recording).args(["--format", "json"]).output();
+    fs::write(&kept, output.unwrap().stdout).unwrap();
+    reasons(&kept)
+}
+
+/// Every way in which the mock's processes are not recorded to their end, and what is said of it, from the trace and
+/// from the kept spools.
+#[test]
+fn what_was_not_recorded_is_said_of_the_trace_and_of_kept_spools() {
+    let (cupti, target) = mock();
+    let record = |options: &[&str], script: &str| {
+        let place = Place::new();
+        let mut said = Vec::new();
+        for output in ["t.bubbles.parquet", "t.bubcap"] {
+            let fixed = ["--cupti", &cupti, "-o", output, "--report", "r.json", "--format", "json"];
+            let mut command = place.bubble_report(&[&fixed, options].concat());
+            command.args(["sh", "-c", script, &target]).env("TARGET_MOCK", &cupti).env("MOCK_CUPTI", "times=now");
+            let (_, stderr) = outcome(&mut command);
+            assert!(place.path("r.json").exists(), "{stderr}");
+            said.push(reasons(&place.path("r.json")));
+        }
+        assert_eq!(said[0].replace(char::is_numeric, ""), said[1].replace(char::is_numeric, ""));
+        (place, said.remove(0))
+    };
+
+    // Ended in order, one after the other.
+    let (_, said) = record(&[], "\"$0\" inject:1 launch:1:50; \"$0\" inject:1 launch:1:50");
+    assert_eq!(said, "[]");
+
+    // A buffer with work that has not finished is lost with the process.
+    let (place, said) = record(&[], "exec \"$0\" inject:1 launch:1:300 unfinished sleep:700 kill:9");
+    assert!(said.contains("1 buffer of records was not given back"), "{said}");
+    assert!(reasons_of(&place.path("t.bubcap")).contains("1 buffer of records was not given back"));
+    let (_, said) = record(&[], "exec \"$0\" inject:1 launch:1:300 sleep:700 kill:9");
+    assert_eq!(said, "[]", "what is fetched in time is not lost");
+
+    // One that cannot write on, beside one that can.
+    let other = "\"$0\" inject:1 launch:1:50 sleep:1400 launch:1:50";
+    let broken = "\"$0\" limit:150000 inject:1 launch:1:100 sleep:400 launch:4:5000 sleep:500";
+    let (place, said) = record(&[], &format!("{other} & {broken} & wait"));
+    for part in ["records were dropped", "limit:150000", "was recorded only until", "cannot be written"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let apart = ["t-1.bubcap", "t-2.bubcap"].map(|name| reasons_of(&place.path(name)));
+    let (broken, whole): (Vec<_>, Vec<_>) = apart.iter().partition(|said| said.contains("records were dropped"));
+    assert_eq!((broken.len(), whole.len()), (1, 1), "{apart:?}");
+
+    // Alone, what is recorded for a time is all that counts; beside another that goes on, it is not.
+    let (_, said) = record(&["--duration", "300ms"], "exec \"$0\" inject:1 launch:1:50 sleep:700 launch:1:50");
+    assert_eq!(said, "[]");
+    let early = "\"$0\" inject:1 launch:1:20 sleep:1500 launch:1:20";
+    let late = "sleep 0.5; \"$0\" inject:1 launch:1:20 sleep:100 launch:1:20 sleep:500";
+    let (_, said) = record(&["--duration", "300ms"], &format!("{early} & {late} & wait"));
+    assert!(said.contains("inject:1 launch:1:20 sleep:1500") && said.contains("was recorded only until"), "{said}");
 }

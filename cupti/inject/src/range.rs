@@ -40,6 +40,11 @@ impl Search {
         Self { name, handles: Vec::new(), found: Found::Nothing }
     }
 
+    /// The search of a forked child: with the texts that were registered before, which it has too.
+    pub(crate) fn for_child(&self) -> Self {
+        Self { name: self.name.clone(), handles: self.handles.clone(), found: Found::Nothing }
+    }
+
     /// Hears of an event on a thread. Before it is `armed`, no range begins.
     pub(crate) fn hear(&mut self, event: &Event<'_>, thread: i32, armed: bool) -> Option<Turn> {
         match (self.found, *event) {

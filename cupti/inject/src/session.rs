@@ -2,16 +2,16 @@
 
 use crate::range::{Search, Turn};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use cupti::collector::{self, Event, Reserved, Watch};
-use cupti::inject::{CaptureRange, Fault, Place, REQUEST_VARIABLE, Request};
+use cupti::collector::{self, Event, Failure, Masked, Reserved, Watch};
+use cupti::inject::{CaptureRange, Effect, Fault, Place, REQUEST_VARIABLE, Request};
 use cupti::loader::{Cupti, Driver, NVTX_BEFORE_CUDA_CRASHES};
 use cupti::{Recorder, RecorderError};
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long the end of a window waits for work that was started in it.
@@ -26,15 +26,32 @@ pub(crate) struct Session {
     pid: u32,
     place: Place,
     request: Request,
+    /// Whether CUPTI was taken by the parent this process was forked from.
+    inherits: bool,
     state: Mutex<State>,
     search: Option<Mutex<Search>>,
     /// Whether the delay is over.
     armed: AtomicBool,
     cuda_started: AtomicBool,
-    /// All that went wrong, and whether any of it kept the process from being recorded.
-    faults: Mutex<(Vec<String>, bool)>,
+    /// Whether CUPTI was taken, or that was tried.
+    reserved: AtomicBool,
+    /// `CLOCK_REALTIME` when this began.
+    began: i64,
+    faults: Mutex<Faults>,
     signals: Sender<Signal>,
     inbox: Receiver<Signal>,
+}
+
+/// All that went wrong.
+#[derive(Debug, Default)]
+struct Faults {
+    /// Each in one line.
+    lines: Vec<String>,
+    /// The worst that it did.
+    effect: Effect,
+    lost_buffers: u64,
+    lost_records: u64,
+    lived: Option<(i64, i64)>,
 }
 
 #[derive(Debug)]
@@ -65,13 +82,13 @@ impl Session {
         if let Some(session) = Self::existing() {
             return Some(session);
         }
-        let session = Box::leak(Box::new(Self::new(request()?)));
+        let session = Box::leak(Box::new(Self::new(request()?, Self::of_the_parent())));
         CURRENT.store(session, Ordering::Release);
         stay_loaded();
         // A panic here is written down, and never printed into the program's output.
         std::panic::set_hook(Box::new(|panic| {
             if let Some(session) = Self::existing() {
-                session.fault(&format!("a fault of the recorder: {panic}"), false);
+                session.fault(&format!("a fault of the recorder: {panic}"), Effect::EndsEarly);
             }
         }));
         Some(session)
@@ -84,20 +101,43 @@ impl Session {
         session.filter(|session| session.pid == std::process::id())
     }
 
-    fn new(request: Request) -> Self {
+    /// The session of the process this one was forked from, as it was then.
+    fn of_the_parent() -> Option<&'static Self> {
+        // SAFETY: it is null or a leaked session.
+        unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn new(request: Request, parent: Option<&Self>) -> Self {
         let (signals, inbox) = unbounded();
+        // A thread that had a lock when the parent forked does not exist here and will never open it: then the child
+        // begins anew.
         let search = match &request.window.range {
-            Some(CaptureRange::Nvtx { name }) => Some(Mutex::new(Search::new(name.clone()))),
+            Some(CaptureRange::Nvtx { name }) => {
+                let known = parent.and_then(|parent| parent.search.as_ref()?.try_lock().ok()?.for_child().into());
+                Some(Mutex::new(known.unwrap_or_else(|| Search::new(name.clone()))))
+            }
             Some(CaptureRange::CudaProfilerApi) | None => None,
+        };
+        let state = match parent.and_then(|parent| parent.state.try_lock().ok()) {
+            Some(mut state) if matches!(*state, State::Waiting(_)) => {
+                match std::mem::replace(&mut *state, State::Gone) {
+                    State::Waiting(reserved) => State::Waiting(Box::new(reserved.inherited())),
+                    other => other,
+                }
+            }
+            _ => State::Idle,
         };
         Self {
             pid: std::process::id(),
             place: Place::for_this_process(&request.folder),
             request,
-            state: Mutex::new(State::Idle),
+            inherits: matches!(state, State::Waiting(_)),
+            state: Mutex::new(state),
             search,
             armed: AtomicBool::new(false),
             cuda_started: AtomicBool::new(false),
+            reserved: AtomicBool::new(false),
+            began: collector::realtime_ns(),
             faults: Mutex::default(),
             signals,
             inbox,
@@ -108,7 +148,8 @@ impl Session {
     pub(crate) fn cuda_starts(&'static self) {
         self.cuda_started.store(true, Ordering::Release);
         self.reserve(self.assumed_driver());
-        if self.request.window.is_everything() {
+        // Within the start of CUDA, so that nothing comes before.
+        if !self.request.window.begins_late() {
             self.begin();
         }
     }
@@ -126,13 +167,14 @@ impl Session {
         // Without a driver CUPTI must not be called, and there is nothing to record.
         let Ok(driver) = (if started { Ok(self.assumed_driver()) } else { Driver::probe() }) else { return false };
         let loaded = Cupti::load(&driver, self.request.config.cupti.as_deref());
-        let Ok(cupti) = loaded.inspect_err(|error| self.fault(&chain(error), false)) else { return false };
+        let Ok(cupti) = loaded.inspect_err(|error| self.fault(&chain(error), Effect::Incomplete)) else { return false };
         if cupti.version == NVTX_BEFORE_CUDA_CRASHES && !started {
-            self.fault("NVTX ranges are missing: CUPTI 13.0.0 cannot take them before CUDA starts; 13.0.1 can", false);
+            let message = "NVTX ranges are missing: CUPTI 13.0.0 cannot take them before CUDA starts; 13.0.1 can";
+            self.fault(message, Effect::Incomplete);
             return false;
         }
         let Some(initialize) = which(&cupti.api) else {
-            self.fault("NVTX ranges are missing: this CUPTI does not take them", false);
+            self.fault("NVTX ranges are missing: this CUPTI does not take them", Effect::Incomplete);
             return false;
         };
         // SAFETY: as the caller says.
@@ -141,7 +183,7 @@ impl Session {
         if !taken {
             // SAFETY: the table is of a loaded CUPTI.
             let name = unsafe { cupti.api.result_name(result) };
-            self.fault(&format!("NVTX ranges are missing: CUPTI does not take them over ({name})"), false);
+            self.fault(&format!("NVTX ranges are missing: CUPTI does not take them over ({name})"), Effect::Incomplete);
         }
         // Texts may be registered from the first call on.
         if taken && self.search.is_some() {
@@ -157,28 +199,34 @@ impl Session {
 
     /// Takes CUPTI, and starts what waits for the window.
     fn reserve(&'static self, driver: Driver) {
+        static AT_EXIT: Once = Once::new();
         let mut state = lock(&self.state);
-        if !matches!(*state, State::Idle) {
+        if self.reserved.swap(true, Ordering::AcqRel) {
             return;
         }
-        *state = State::Gone;
-        match Reserved::take(driver, &self.request.config) {
-            Ok(reserved) => {
-                match self.request.window.range {
-                    Some(CaptureRange::CudaProfilerApi) => reserved.listen(Watch::Profiler, heard),
-                    Some(CaptureRange::Nvtx { .. }) => reserved.listen(Watch::Ranges, heard),
-                    None => {}
+        if !self.inherits {
+            *state = State::Gone;
+            match Reserved::take(driver, &self.request.config) {
+                Ok(reserved) => {
+                    match self.request.window.range {
+                        Some(CaptureRange::CudaProfilerApi) => reserved.listen(Watch::Profiler, heard),
+                        Some(CaptureRange::Nvtx { .. }) => reserved.listen(Watch::Ranges, heard),
+                        None => {}
+                    }
+                    *state = State::Waiting(Box::new(reserved));
                 }
-                *state = State::Waiting(Box::new(reserved));
+                Err(error) => self.fault(&chain(&error), Effect::NotRecorded),
             }
-            Err(error) => self.fault(&chain(&error), true),
         }
         drop(state);
         if !self.request.window.is_everything() {
+            // A forked child has the handlers of its parent.
             // SAFETY: a function of this library, which stays loaded.
-            unsafe { libc::atexit(never_begun) };
+            AT_EXIT.call_once(|| unsafe {
+                libc::atexit(never_begun);
+            });
             if let Err(error) = collector::spawn("bubbles-window", || self.keep_window()) {
-                self.fault(&chain(&error), true);
+                self.fault(&chain(&error), Effect::NotRecorded);
             }
         }
     }
@@ -191,12 +239,12 @@ impl Session {
         }
         let State::Waiting(reserved) = std::mem::replace(&mut *state, State::Gone) else { return };
         drop(state);
-        match reserved.begin(&self.place.spool(), recording_fault) {
+        match reserved.begin(&self.place.spool(), self.request.window.begins_late(), recording_fault) {
             Ok(recorder) => {
                 *lock(&self.state) = State::Recording(recorder);
                 let _ = self.signals.send(Signal::Begun);
             }
-            Err(error) => self.fault(&chain(&error), true),
+            Err(error) => self.fault(&chain(&error), Effect::NotRecorded),
         }
     }
 
@@ -206,7 +254,7 @@ impl Session {
         recorder.switch_off();
         recorder.drain(DRAIN);
         if let Err(error @ RecorderError::WriterLost) = recorder.stop() {
-            self.fault(&chain(&error), false);
+            self.fault(&chain(&error), Effect::EndsEarly);
         }
     }
 
@@ -215,7 +263,7 @@ impl Session {
         let window = &self.request.window;
         std::thread::sleep(window.delay.unwrap_or_default());
         self.armed.store(true, Ordering::Release);
-        if window.range.is_none() {
+        if window.begins_late() && window.range.is_none() {
             without_signals(|| self.begin());
         }
         let mut until = None;
@@ -256,14 +304,27 @@ impl Session {
         }
     }
 
-    /// Writes down what went wrong; `fatal` when the process is not recorded because of it.
-    fn fault(&self, message: &str, fatal: bool) {
+    /// Writes down what went wrong and what that did to the recording.
+    fn fault(&self, message: &str, effect: Effect) {
+        self.faults(message, effect, |_| {});
+    }
+
+    fn faults(&self, message: &str, effect: Effect, further: impl FnOnce(&mut Faults)) {
         let mut faults = lock(&self.faults);
-        let line: Vec<&str> = message.split_whitespace().collect();
-        faults.0.push(line.join(" "));
-        faults.1 |= fatal;
+        let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !faults.lines.contains(&line) {
+            faults.lines.push(line);
+        }
+        faults.effect = faults.effect.max(effect);
+        further(&mut faults);
+        let fault = Fault {
+            lost_buffers: faults.lost_buffers,
+            lost_records: faults.lost_records,
+            lived: faults.lived,
+            ..Fault::of_this_process(faults.lines.join("; "), faults.effect)
+        };
         // If even this cannot be written, there is nobody to tell: the output belongs to the program.
-        let _ = self.place.report(&Fault::of_this_process(faults.0.join("; "), faults.1));
+        let _ = self.place.report(&fault);
     }
 }
 
@@ -278,7 +339,7 @@ fn request() -> Option<Request> {
             let value: serde_json::Value = serde_json::from_str(text).ok()?;
             let folder = PathBuf::from(value.get("folder")?.as_str()?);
             let message = format!("{REQUEST_VARIABLE} cannot be understood: {error}");
-            let _ = Place::for_this_process(&folder).report(&Fault::of_this_process(message, true));
+            let _ = Place::for_this_process(&folder).report(&Fault::of_this_process(message, Effect::NotRecorded));
             None
         }
     }
@@ -290,10 +351,14 @@ fn heard(event: &Event<'_>) {
     }
 }
 
-fn recording_fault(message: &str) {
-    if let Some(session) = Session::existing() {
-        session.fault(message, false);
-    }
+fn recording_fault(failure: &Failure<'_>) {
+    let Some(session) = Session::existing() else { return };
+    let Failure { error, lost_buffers, lost_records } = *failure;
+    let message = format!("the recording ends early: the spool cannot be written: {error}");
+    session.faults(&message, Effect::EndsEarly, |faults| {
+        faults.lost_buffers = lost_buffers;
+        faults.lost_records = lost_records;
+    });
 }
 
 extern "C" fn never_begun() {
@@ -308,7 +373,12 @@ extern "C" fn never_begun() {
             Some(CaptureRange::Nvtx { name }) => format!("the NVTX range {name:?} was never entered"),
             None => return,
         };
-        session.fault(&format!("the recording never began: {reason}"), true);
+        let message = format!("the recording never began: {reason}");
+        without_signals(|| {
+            session.faults(&message, Effect::NotRecorded, |faults| {
+                faults.lived = Some((session.began, collector::realtime_ns()));
+            });
+        });
     });
 }
 
@@ -344,22 +414,6 @@ fn stay_loaded() {
 /// Runs `work` on this thread so that its writing cannot end the program: a file that may not grow (`SIGXFSZ`) gives an
 /// error instead of a signal.
 pub(crate) fn without_signals<T>(work: impl FnOnce() -> T) -> T {
-    let mut set = MaybeUninit::uninit();
-    let mut before = MaybeUninit::uninit();
-    let mut pending = MaybeUninit::uninit();
-    // SAFETY: the sets are written before they are read.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), libc::SIGXFSZ);
-        libc::sigpending(pending.as_mut_ptr());
-        let was_pending = libc::sigismember(pending.as_ptr(), libc::SIGXFSZ) == 1;
-        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr());
-        let result = work();
-        if !was_pending {
-            let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-            libc::sigtimedwait(set.as_ptr(), std::ptr::null_mut(), &raw const now);
-        }
-        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
-        result
-    }
+    let _masked = Masked::against_long_files();
+    work()
 }

@@ -7,17 +7,20 @@
 mod clock;
 mod config;
 mod file;
+mod held;
 mod kinds;
 mod machine;
 mod pool;
 mod setup;
 mod shared;
+mod signals;
 mod spooler;
 mod strides;
 mod texts;
 mod watch;
 
 pub use config::Config;
+pub use signals::Masked;
 pub use watch::{Event, Listener, RangeText, Watch};
 
 use crate::loader::{Cupti, Driver, DriverError, LoaderError};
@@ -31,15 +34,26 @@ use spooler::Spooler;
 use std::fs::File;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// How long stopping waits for the writer: a disk may be slow, but a process must end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Told when a recording has a fault, on the recorder's threads.
-pub type OnFault = fn(&str);
+/// Told when the spool cannot be written any more, and again when more is lost, on a thread of the recorder.
+pub type OnFault = fn(&Failure<'_>);
+
+/// The spool cannot be written: it ends early, and recording has been switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure<'a> {
+    /// Why.
+    pub error: &'a str,
+    /// Buffers that were filled and not written so far.
+    pub lost_buffers: u64,
+    /// Records in them.
+    pub lost_records: u64,
+}
 
 /// A recording in progress. At most one in the life of a process. If it is not stopped, it is ended when the process
 /// exits; when the process is killed, the spool holds what had been fetched.
@@ -120,8 +134,8 @@ pub enum RecorderError {
     WriterLost,
 }
 
-/// Set while a recording is started and for good when one has been.
-static STARTED: AtomicBool = AtomicBool::new(false);
+/// The process in which a recording is started or has been; 0 when there is none. A forked child is another process.
+static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// What stops the thread that flushes; taken by whoever ends the recording.
 static FLUSHER: Mutex<Option<Flusher>> = Mutex::new(None);
@@ -148,7 +162,7 @@ impl Recorder {
     /// # Errors
     /// As for [`Self::start`].
     pub fn start_with(driver: Driver, config: &Config, spool: &Path) -> Result<Self, RecorderError> {
-        Reserved::take(driver, config)?.begin(spool, |_| ())
+        Reserved::take(driver, config)?.begin(spool, false, |_| ())
     }
 
     /// Adds a note to the spool: a key and a JSON text. Notes stand in the order of the calls.
@@ -210,7 +224,8 @@ impl Reserved {
         if shared::is_forked() {
             return Err(RecorderError::Forked);
         }
-        if STARTED.swap(true, Ordering::AcqRel) {
+        let this = std::process::id();
+        if STARTED.swap(this, Ordering::AcqRel) == this {
             return Err(RecorderError::AlreadyStarted);
         }
         let taken = Cupti::load(&driver, config.cupti.as_deref())
@@ -222,10 +237,18 @@ impl Reserved {
                 Ok(Self { driver, config: config.clone(), cupti, setup, attributes })
             }
             Err(error) => {
-                STARTED.store(false, Ordering::Release);
+                STARTED.store(0, Ordering::Release);
                 Err(error)
             }
         }
+    }
+
+    /// Takes over in a forked child what its parent had taken and not begun: the child has a copy of CUPTI in the same
+    /// state, in which the place is taken.
+    #[must_use]
+    pub fn inherited(self) -> Self {
+        STARTED.store(std::process::id(), Ordering::Release);
+        self
     }
 
     /// The functions of CUPTI.
@@ -241,15 +264,15 @@ impl Reserved {
         }
     }
 
-    /// Starts recording into a new spool at `spool`.
+    /// Starts recording into a new spool at `spool`; `late` if the process may have used CUDA before.
     ///
     /// # Errors
     /// When CUPTI refuses, or when the spool cannot be created. The place is given back.
-    pub fn begin(self, spool: &Path, on_fault: OnFault) -> Result<Recorder, RecorderError> {
-        let begun = begin(self, spool, on_fault);
+    pub fn begin(self, spool: &Path, late: bool, on_fault: OnFault) -> Result<Recorder, RecorderError> {
+        let begun = begin(self, spool, late, on_fault);
         // Once CUPTI knows our callbacks there is no second try.
         if begun.is_err() && SHARED.get().is_none() {
-            STARTED.store(false, Ordering::Release);
+            STARTED.store(0, Ordering::Release);
         }
         begun
     }
@@ -257,7 +280,7 @@ impl Reserved {
     /// Gives the place back.
     pub fn give_up(self) {
         self.setup.give_up(&self.cupti.api);
-        STARTED.store(false, Ordering::Release);
+        STARTED.store(0, Ordering::Release);
     }
 }
 
@@ -271,6 +294,11 @@ pub(crate) fn monotonic_ns() -> i64 {
     clock::now(libc::CLOCK_MONOTONIC)
 }
 
+/// `CLOCK_REALTIME` in nanoseconds.
+pub fn realtime_ns() -> i64 {
+    clock::now(libc::CLOCK_REALTIME)
+}
+
 /// Loads CUPTI, and takes and gives back its one place for a client: whether recording could start. Call it in a child,
 /// since a library is never unloaded and the driver may be started.
 ///
@@ -282,7 +310,7 @@ pub fn try_cupti(driver: Driver, given: Option<&Path>) -> Result<Cupti, Recorder
     Ok(cupti)
 }
 
-fn begin(reserved: Reserved, path: &Path, on_fault: OnFault) -> Result<Recorder, RecorderError> {
+fn begin(reserved: Reserved, path: &Path, late: bool, on_fault: OnFault) -> Result<Recorder, RecorderError> {
     let Reserved { driver, config, cupti, setup, attributes } = reserved;
     let config = &config;
     let spool_error = |source| RecorderError::Spool { path: path.to_owned(), source };
@@ -331,6 +359,7 @@ fn begin(reserved: Reserved, path: &Path, on_fault: OnFault) -> Result<Recorder,
         graphs: config.graphs,
         sizes: sizes.iter().map(|(kind, bytes)| RecordSize { kind, bytes }).collect(),
         machine: machine::machine(),
+        begins_late: late,
     };
     let out = match Writer::new(file, &header) {
         Ok(out) => out,
@@ -343,7 +372,7 @@ fn begin(reserved: Reserved, path: &Path, on_fault: OnFault) -> Result<Recorder,
         "config": config, "attributes": attributes, "refused": enabled.refused, "left_out": enabled.left_out,
     });
     let _ = shared.messages.send(Message::Note { key: "recorder".to_owned(), json: note.to_string() });
-    let _ = shared.messages.send(Message::Tick(clock::anchor(&shared.api)));
+    let _ = shared.messages.send(Message::Tick { anchor: clock::anchor(&shared.api), handed_out: 0 });
 
     let spooler = Spooler::new(shared, out, sizes, config.buffers.div_ceil(2), on_fault);
     spawn("bubbles-spool", move || spooler.run(&inbox)).inspect_err(|_| shared.let_go())?;
@@ -368,8 +397,14 @@ fn begin(reserved: Reserved, path: &Path, on_fault: OnFault) -> Result<Recorder,
 /// Fetches complete buffers and reads the clocks, until told to stop.
 fn flush(shared: &Shared, interval: Duration, stop: &Receiver<()>) {
     while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        // Before, so that it counts only what the fetch could give.
+        let handed_out = shared.handed_out();
         shared.fetch();
-        let _ = shared.messages.send(Message::Tick(clock::anchor(&shared.api)));
+        if shared.messages.send(Message::Tick { anchor: clock::anchor(&shared.api), handed_out }).is_err() {
+            // Nobody writes any more, so nothing need be recorded.
+            shared.switch_off();
+            return;
+        }
     }
 }
 
@@ -406,12 +441,13 @@ fn finish(shared: &'static Shared, afterwards: Afterwards) -> Result<Summary, Re
     }
     let _ = stop.send(());
     let _ = stopped.recv_timeout(PATIENCE);
+    let handed_out = shared.handed_out();
     // Also buffers with records of work that still runs.
     let forced = cupti_sys::bindings::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
     // SAFETY: an `Api` in use means that a driver is there; this is no thread of CUPTI.
     unsafe { (shared.api.activity_flush_all)(forced) };
     shared.set_stopped();
-    let _ = shared.messages.send(Message::Tick(clock::anchor(&shared.api)));
+    let _ = shared.messages.send(Message::Tick { anchor: clock::anchor(&shared.api), handed_out });
     let (answer, summary) = bounded(1);
     shared.messages.send(Message::Stop { answer }).map_err(|_| RecorderError::WriterLost)?;
     let summary = summary.recv_timeout(PATIENCE).map_err(|_| RecorderError::WriterLost)?;
@@ -428,17 +464,10 @@ fn finish(shared: &'static Shared, afterwards: Afterwards) -> Result<Summary, Re
 /// # Errors
 /// When the system has no room for a thread.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), RecorderError> {
-    let mut all = std::mem::MaybeUninit::uninit();
-    let mut before = std::mem::MaybeUninit::uninit();
-    // SAFETY: both sets are written before they are read; a new thread inherits the mask of the one that starts it.
-    let thread = unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let _ = catch_unwind(std::panic::AssertUnwindSafe(body));
-        });
-        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
-        thread
-    };
+    // A new thread inherits the mask of the one that starts it.
+    let _masked = Masked::all();
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let _ = catch_unwind(std::panic::AssertUnwindSafe(body));
+    });
     thread.map(drop).map_err(RecorderError::Thread)
 }

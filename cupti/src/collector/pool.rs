@@ -1,16 +1,22 @@
 //! Activity buffers: mapped, zeroed and touched before CUPTI needs them.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// When half of the memory is in use, programs with many threads get buffers of this size, so that it lasts.
 const SMALL: usize = 256 << 10;
 
-/// A buffer owned by whoever holds this: the pool, CUPTI, or the writer.
+/// Bytes at the end of each buffer that CUPTI is not told of: the buffer's number.
+const TAIL: usize = 64;
+
+/// A buffer owned by whoever holds this: the pool, CUPTI, or the writer. Wherever one is dropped, its memory goes back
+/// to the system.
 #[derive(Debug)]
 pub(super) struct Buffer {
     start: NonNull<u8>,
+    /// Of the whole mapping.
     len: usize,
 }
 
@@ -21,24 +27,46 @@ impl Buffer {
     /// Takes back what [`Self::into_raw`] gave.
     ///
     /// # Safety
-    /// `start` and `len` are those of a buffer of a pool that is not held by anybody else.
+    /// `start` and `len` are what that gave, and nobody else holds the buffer.
     pub(super) unsafe fn from_raw(start: NonNull<u8>, len: usize) -> Self {
-        Self { start, len }
+        Self { start, len: len + TAIL }
     }
 
-    pub(super) fn into_raw(self) -> (NonNull<u8>, usize) {
-        (self.start, self.len)
+    /// Gives the buffer away under a number, as its start and the bytes that may be used.
+    pub(super) fn into_raw(self, number: u64) -> (NonNull<u8>, usize) {
+        let buffer = ManuallyDrop::new(self);
+        let room = buffer.room();
+        // SAFETY: the tail lies behind the room, and we are the only owner.
+        unsafe { buffer.start.add(room).cast::<u64>().write_unaligned(number) };
+        (buffer.start, room)
+    }
+
+    /// The number under which it was given away last.
+    pub(super) fn number(&self) -> u64 {
+        // SAFETY: the tail lies behind the room, and is always initialised.
+        unsafe { self.start.add(self.room()).cast::<u64>().read_unaligned() }
+    }
+
+    fn room(&self) -> usize {
+        self.len - TAIL
     }
 
     /// The first `valid` bytes, or all if there are fewer.
     pub(super) fn bytes(&self, valid: usize) -> &[u8] {
-        // SAFETY: the mapping has `len` bytes, all initialised (zero, or written by CUPTI, which has given it back).
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), valid.min(self.len)) }
+        // SAFETY: the mapping has so many bytes, all initialised (zero, or written by CUPTI, which has given it back).
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), valid.min(self.room())) }
     }
 
     fn zero(&mut self, valid: usize) {
         // SAFETY: as above, and we are the only owner.
-        unsafe { std::ptr::write_bytes(self.start.as_ptr(), 0, valid.min(self.len)) };
+        unsafe { std::ptr::write_bytes(self.start.as_ptr(), 0, valid.min(self.room())) };
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours alone, and is not used again.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
@@ -116,8 +144,7 @@ impl Pool {
 
     fn unmap(&self, buffer: Buffer) {
         self.allocated.fetch_sub(buffer.len, Ordering::Relaxed);
-        // SAFETY: the mapping is ours alone, and is not used again.
-        unsafe { libc::munmap(buffer.start.as_ptr().cast(), buffer.len) };
+        drop(buffer);
     }
 
     /// Unmaps the buffers that are free.
@@ -167,6 +194,10 @@ mod tests {
         let again = pool.take().unwrap();
         assert_eq!(again.start, first);
         assert!(again.bytes(usize::MAX).iter().all(|&byte| byte == 0));
+        let (start, len) = again.into_raw(77);
+        assert!(len < 64 << 10, "the number stands behind what CUPTI may use");
+        // SAFETY: what was just given, held by nobody else.
+        assert_eq!(unsafe { Buffer::from_raw(start, len) }.number(), 77);
     }
 
     #[test]

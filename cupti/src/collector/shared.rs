@@ -3,6 +3,7 @@
 //! CUPTI gives its buffer callbacks no pointer of ours, and may call them until the last moment of the process. So the
 //! state is one static that is never dropped. The callbacks call neither CUDA nor CUPTI, take no lock and never unwind.
 
+use super::clock;
 use super::file::Identity;
 use super::kinds::version;
 use super::pool::{Buffer, Pool};
@@ -15,7 +16,7 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// The one recording of this process.
 pub(super) static SHARED: OnceLock<Shared> = OnceLock::new();
@@ -30,8 +31,9 @@ static RECORDED: AtomicU32 = AtomicU32::new(0);
 pub(super) enum Message {
     /// A buffer that CUPTI has filled.
     Completed { buffer: Buffer, valid: usize },
-    /// A reading of the clocks; also the moment to look after the pool.
-    Tick(Option<Anchor>),
+    /// Complete buffers have been fetched, of those that CUPTI had been given before: so many. Comes with a reading of the
+    /// clocks, and is the moment to look after the pool.
+    Tick { anchor: Option<Anchor>, handed_out: u64 },
     /// A note of the program.
     Note { key: String, json: String },
     /// End the spool and answer.
@@ -47,6 +49,8 @@ pub(super) struct Shared {
     pub(super) counts: Counts,
     spool: Identity,
     stopped: AtomicBool,
+    /// `CLOCK_REALTIME` when recording was switched off; 0 before.
+    off_since: AtomicI64,
     /// What was set up, for taking it down.
     kept: OnceLock<Kept>,
 }
@@ -65,7 +69,6 @@ pub(super) struct Counts {
     pub(super) returned: AtomicU64,
     pub(super) discarded_buffers: AtomicU64,
     pub(super) discarded_bytes: AtomicU64,
-    pub(super) undelivered: AtomicU64,
 }
 
 impl Shared {
@@ -78,6 +81,7 @@ impl Shared {
             counts: Counts::default(),
             spool,
             stopped: AtomicBool::new(false),
+            off_since: AtomicI64::new(0),
             kept: OnceLock::new(),
         }
     }
@@ -87,13 +91,20 @@ impl Shared {
         &self.kept.get_or_init(|| Kept { setup, version, kinds }).setup
     }
 
-    /// Switches the kinds off, unless that may hang.
+    /// Switches the kinds off, unless that may hang. Not to be called in a buffer callback.
     pub(super) fn switch_off(&self) {
+        let now = clock::now(libc::CLOCK_REALTIME);
+        let _ = self.off_since.compare_exchange(0, now, Ordering::AcqRel, Ordering::Relaxed);
         let Some(kept) = self.kept.get().filter(|kept| kept.version != version::CUDA_13_0) else { return };
         for &kind in &kept.kinds {
             // SAFETY: an `Api` in use means that a driver is there; this is no buffer callback.
             unsafe { (self.api.activity_disable)(kind) };
         }
+    }
+
+    /// `CLOCK_REALTIME` when recording was first switched off; 0 before.
+    pub(super) fn off_since(&self) -> i64 {
+        self.off_since.load(Ordering::Acquire)
     }
 
     /// Gives CUPTI's place for a client back. Nothing more is recorded.
@@ -125,8 +136,8 @@ impl Shared {
 
     fn hand_out(&self) -> Option<(NonNull<u8>, usize)> {
         let buffer = self.pool.take()?;
-        self.counts.handed_out.fetch_add(1, Ordering::Relaxed);
-        Some(buffer.into_raw())
+        let number = self.counts.handed_out.fetch_add(1, Ordering::Relaxed);
+        Some(buffer.into_raw(number))
     }
 
     fn accept(&self, start: NonNull<u8>, len: usize, valid: usize) {
@@ -140,15 +151,19 @@ impl Shared {
         self.counts.returned.fetch_add(1, Ordering::Relaxed);
         // SAFETY: CUPTI gives back a buffer that `hand_out` gave it, with the length it was told, and has done with it.
         let buffer = unsafe { Buffer::from_raw(start, len) };
-        if self.messages.send(Message::Completed { buffer, valid }).is_err() {
-            self.counts.undelivered.fetch_add(1, Ordering::Relaxed);
-        }
+        // When nobody listens any more, the spool has ended: the buffer is dropped with the message.
+        let _ = self.messages.send(Message::Completed { buffer, valid });
+    }
+
+    /// Buffers that CUPTI was given so far.
+    pub(super) fn handed_out(&self) -> u64 {
+        self.counts.handed_out.load(Ordering::Relaxed)
     }
 
     /// Buffers that CUPTI holds.
     pub(super) fn outstanding(&self) -> u64 {
         let returned = self.counts.returned.load(Ordering::Relaxed);
-        self.counts.handed_out.load(Ordering::Relaxed).saturating_sub(returned)
+        self.handed_out().saturating_sub(returned)
     }
 }
 

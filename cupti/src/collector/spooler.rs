@@ -1,12 +1,13 @@
 //! The thread that writes the spool.
 
 use super::file::SpoolFile;
+use super::held::Held;
 use super::shared::{Message, Shared};
 use super::strides::Strides;
 use super::texts::Texts;
-use super::{OnFault, Summary, kinds::kind, pool::Buffer};
+use super::{Failure, OnFault, Summary, kinds::kind, pool::Buffer};
 use crate::decode::SizeTable;
-use crate::spool::{CallbackName, Drops, End, Text, Writer};
+use crate::spool::{CallbackName, Drops, End, Status, Text, Writer};
 use crossbeam_channel::Receiver;
 pub(super) use cupti_sys::bindings::{
     CUPTI_CB_DOMAIN_DRIVER_API as DRIVER_DOMAIN, CUPTI_CB_DOMAIN_RUNTIME_API as RUNTIME_DOMAIN,
@@ -31,6 +32,18 @@ pub(super) struct Spooler {
     seq: u64,
     summary: Summary,
     written_drops: Drops,
+    held: Held,
+    written_status: Status,
+    /// What could not be written, and how much of that has been told.
+    lost: Lost,
+    told: Lost,
+}
+
+/// What the spool lacks because it could not be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lost {
+    buffers: u64,
+    records: u64,
 }
 
 impl Spooler {
@@ -54,6 +67,10 @@ impl Spooler {
             seq: 0,
             summary: Summary::default(),
             written_drops: Drops::default(),
+            held: Held::default(),
+            written_status: Status::default(),
+            lost: Lost::default(),
+            told: Lost::default(),
         }
     }
 
@@ -62,11 +79,14 @@ impl Spooler {
         while let Ok(message) = messages.recv() {
             match message {
                 Message::Completed { buffer, valid } => self.buffer(buffer, valid),
-                Message::Tick(anchor) => {
+                Message::Tick { anchor, handed_out } => {
+                    self.held.fetched(handed_out);
                     if let Some(anchor) = anchor {
                         self.write(|out| out.anchor(&anchor));
                     }
                     self.drops();
+                    self.status();
+                    self.tell_losses();
                     self.shared.pool.prepare(self.spare);
                 }
                 Message::Note { key, json } => self.write(|out| out.note(&key, &json)),
@@ -79,11 +99,13 @@ impl Spooler {
     }
 
     fn buffer(&mut self, buffer: Buffer, valid: usize) {
+        self.held.returned(buffer.number());
         let bytes = buffer.bytes(valid);
         if bytes.is_empty() {
             self.shared.pool.give_back(buffer, valid);
             return;
         }
+        let before = self.summary.records;
         self.scan(bytes);
         let sizes = self.strides.take_news();
         if !sizes.is_empty() {
@@ -102,6 +124,11 @@ impl Spooler {
         self.write(|out| out.buffer(seq, bytes));
         if self.summary.write_error.is_some() {
             self.summary.drops.unwritten_buffers += 1;
+            self.lost.buffers += 1;
+            self.lost.records += self.summary.records - before;
+            if self.told == Lost::default() {
+                self.tell_losses();
+            }
         } else {
             self.summary.buffers += 1;
             self.summary.bytes += bytes.len() as u64;
@@ -161,8 +188,29 @@ impl Spooler {
         }
     }
 
+    /// Writes down how things stand when that has changed.
+    fn status(&mut self) {
+        let status = Status { held_buffers: self.held.count(), off_since_ns: self.shared.off_since() };
+        if status != self.written_status {
+            self.written_status = status;
+            self.write(|out| out.status(&status));
+        }
+    }
+
+    /// Tells how much is lost if that has grown.
+    fn tell_losses(&mut self) {
+        if let Some(error) = &self.summary.write_error
+            && self.told != self.lost
+        {
+            self.told = self.lost;
+            let Lost { buffers, records } = self.lost;
+            (self.on_fault)(&Failure { error, lost_buffers: buffers, lost_records: records });
+        }
+    }
+
     fn end(mut self) -> Summary {
         self.drops();
+        self.tell_losses();
         self.summary.outstanding = self.shared.outstanding();
         let end =
             End { buffers: self.summary.buffers, bytes: self.summary.bytes, outstanding: self.summary.outstanding };
@@ -177,8 +225,11 @@ impl Spooler {
         {
             // Half a chunk is of no use, and without it there may be room to say what happened.
             self.out.get_ref().cut(self.out.written());
-            (self.on_fault)(&format!("the recording ends early: the spool cannot be written: {error}"));
-            self.summary.write_error = Some(error.to_string());
+            // What would be recorded from now on is lost: the program need not pay for it.
+            self.shared.switch_off();
+            let error = error.to_string();
+            (self.on_fault)(&Failure { error: &error, lost_buffers: 0, lost_records: 0 });
+            self.summary.write_error = Some(error);
         }
     }
 }

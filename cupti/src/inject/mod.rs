@@ -7,7 +7,7 @@
 
 mod place;
 
-pub use place::{Place, faults, spools};
+pub use place::{Left, Place, faults, spools};
 
 use crate::Config;
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,11 @@ pub struct Window {
 }
 
 impl Window {
+    /// Whether the process may use CUDA before recording begins.
+    pub fn begins_late(&self) -> bool {
+        self.delay.is_some() || self.range.is_some()
+    }
+
     /// Whether the whole process is recorded.
     pub fn is_everything(&self) -> bool {
         *self == Self::default()
@@ -84,15 +89,68 @@ pub struct Fault {
     pub command_line: Vec<String>,
     /// What went wrong, in one line.
     pub message: String,
-    /// Whether nothing was recorded; otherwise the spool holds what was recorded before.
-    pub before_recording: bool,
+    /// What it did to the recording.
+    pub effect: Effect,
+    /// Buffers of records that could not be written to the spool.
+    pub lost_buffers: u64,
+    /// Records in them.
+    pub lost_records: u64,
+    /// From when to when (`CLOCK_REALTIME`, nanoseconds) the process used CUDA at most without being recorded, for one
+    /// that was not recorded at all and has ended.
+    pub lived: Option<(i64, i64)>,
+}
+
+/// What a fault did to the recording of its process, the worst last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Something is missing in it.
+    #[default]
+    Incomplete,
+    /// It ends before its time: what the process did later is not in the spool.
+    EndsEarly,
+    /// There is none.
+    NotRecorded,
 }
 
 impl Fault {
     /// A fault of this process.
-    pub fn of_this_process(message: String, before_recording: bool) -> Self {
+    pub fn of_this_process(message: String, effect: Effect) -> Self {
         let (exe, command_line) = crate::collector::this_process();
-        Self { pid: std::process::id(), exe, command_line, message, before_recording }
+        Self { pid: std::process::id(), exe, command_line, message, effect, ..Self::default() }
+    }
+
+    /// The command line of the process, or its executable, in a length to be shown.
+    pub fn name(&self) -> String {
+        short_name(&self.command_line, &self.exe)
+    }
+
+    /// What it means, in one sentence.
+    pub fn sentence(&self) -> String {
+        let name = self.name();
+        let name = if name.is_empty() { name } else { format!(" ({name})") };
+        let Self { pid, message, effect, .. } = self;
+        match effect {
+            Effect::NotRecorded => format!("process {pid}{name} was not recorded: {message}"),
+            Effect::Incomplete | Effect::EndsEarly => {
+                format!("the recording of process {pid}{name} is not complete: {message}")
+            }
+        }
+    }
+
+    /// Everything that may hold a path.
+    pub(crate) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        self.command_line.iter_mut().chain([&mut self.exe, &mut self.message])
+    }
+}
+
+/// The name of a process by its arguments, or by its executable, in a length to be shown.
+pub fn short_name(command_line: &[String], exe: &str) -> String {
+    const LONGEST: usize = 80;
+    let name = if command_line.is_empty() { exe.to_owned() } else { command_line.join(" ") };
+    match name.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &name[..at]),
+        None => name,
     }
 }
 

@@ -64,16 +64,28 @@ pub fn spools(folder: &Path) -> io::Result<Vec<PathBuf>> {
     files(folder, SPOOL)
 }
 
+/// A fault that was found in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// What went wrong.
+    pub fault: Fault,
+    /// The spool of the same process and program, if it is there.
+    pub spool: PathBuf,
+}
+
 /// The faults in a folder, in the order of their files' names.
 ///
 /// # Errors
 /// When the folder or one of them cannot be read.
-pub fn faults(folder: &Path) -> io::Result<Vec<Fault>> {
+pub fn faults(folder: &Path) -> io::Result<Vec<Left>> {
     files(folder, FAULT)?
         .into_iter()
         .map(|path| {
-            serde_json::from_slice(&fs::read(&path)?)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display())))
+            let fault = serde_json::from_slice(&fs::read(&path)?)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display())))?;
+            let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            let stem = name.strip_suffix(FAULT).unwrap_or(name);
+            Ok(Left { fault, spool: path.with_file_name(format!("{stem}{SPOOL}")) })
         })
         .collect()
 }
@@ -105,7 +117,8 @@ mod tests {
         second.report(&fault("first")).unwrap();
         second.report(&fault("second")).unwrap();
         assert_eq!(spools(folder.path()).unwrap(), [first.spool()]);
-        assert_eq!(faults(folder.path()).unwrap(), [fault("second")]);
+        let left = Left { fault: fault("second"), spool: second.spool() };
+        assert_eq!(faults(folder.path()).unwrap(), [left]);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no temporary file is left");
         fs::write(first.fault(), "{").unwrap();
         assert!(faults(folder.path()).unwrap_err().to_string().contains(first.fault().to_str().unwrap()));

@@ -27,12 +27,16 @@ pub fn compact(source: impl Read, out: impl Write, paths: Paths) -> Result<Optio
     let mut writer = Writer::new(out, &header).map_err(unwritten)?;
     for chunk in reader.by_ref() {
         let mut chunk = chunk?;
-        if let (Paths::Leave, Chunk::Strings { texts, .. }) = (paths, &mut chunk) {
-            for text in texts {
-                if let Some(name) = file_name(&text.text) {
-                    text.text = name.into();
+        match (paths, &mut chunk) {
+            (Paths::Leave, Chunk::Strings { texts, .. }) => {
+                for text in texts {
+                    if let Some(name) = file_name(&text.text) {
+                        text.text = name.into();
+                    }
                 }
             }
+            (Paths::Leave, Chunk::Beside(beside)) => beside.leave_paths(),
+            _ => {}
         }
         writer.compressed(&chunk).map_err(unwritten)?;
     }

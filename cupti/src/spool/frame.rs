@@ -46,6 +46,8 @@ pub(super) enum Tag {
     Drops = 7,
     Note = 8,
     End = 9,
+    Status = 10,
+    Beside = 11,
 }
 
 impl Tag {
@@ -55,8 +57,8 @@ impl Tag {
             Self::Buffer => MAX_PAYLOAD,
             Self::Strings | Self::Note => 16 << 20,
             Self::Header => 8 << 20,
-            Self::CallbackNames => 4 << 20,
-            Self::Sizes | Self::Anchor | Self::Drops | Self::End => 64 << 10,
+            Self::CallbackNames | Self::Beside => 4 << 20,
+            Self::Sizes | Self::Anchor | Self::Drops | Self::End | Self::Status => 64 << 10,
         }
     }
 
@@ -71,6 +73,8 @@ impl Tag {
             7 => Self::Drops,
             8 => Self::Note,
             9 => Self::End,
+            10 => Self::Status,
+            11 => Self::Beside,
             _ => return None,
         })
     }

@@ -13,6 +13,7 @@
 //! Texts come before the buffer which holds their pointers, and a later text for the same pointer replaces an earlier
 //! one: a pointer means what the last text before its buffer said. Chunks with an unknown tag are skipped.
 
+mod beside;
 mod compact;
 mod frame;
 mod packing;
@@ -20,6 +21,7 @@ mod reader;
 mod strings;
 mod writer;
 
+pub use beside::{Beside, Other, annotate};
 pub use compact::{Paths, compact};
 pub use frame::MAGIC;
 pub use reader::{Ending, Reader, SpoolError};
@@ -95,6 +97,8 @@ pub struct Header {
     pub sizes: Vec<RecordSize>,
     /// What the machine was.
     pub machine: Machine,
+    /// Whether the process had started CUDA before, so that work of its own may have come earlier.
+    pub begins_late: bool,
 }
 
 impl Header {
@@ -179,6 +183,17 @@ impl Drops {
     }
 }
 
+/// How things stand with the recording, written when that has changed. Later recorders may add to it: a reader takes
+/// what it knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Buffers that CUPTI had before complete ones were last fetched, and did not give: work in them was not finished.
+    /// Their records are not in the spool.
+    pub held_buffers: u64,
+    /// `CLOCK_REALTIME` when recording was switched off while the process lived on; 0 while it is on.
+    pub off_since_ns: i64,
+}
+
 /// A free note: a key and a JSON text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
@@ -224,8 +239,12 @@ pub enum Chunk {
     Anchor(Anchor),
     /// What was lost so far.
     Drops(Drops),
+    /// How things stand.
+    Status(Status),
     /// A free note.
     Note(Note),
+    /// What whoever collected the spool knew beside it.
+    Beside(Box<Beside>),
     /// The recording was stopped in order.
     End(End),
 }

@@ -2,7 +2,7 @@
 
 use super::frame::{Encoding, Growth, HEAD, Head, MAGIC, MAX_PAYLOAD, PREAMBLE, Tag};
 use super::packing;
-use super::{Anchor, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Text};
+use super::{Anchor, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Status, Text, beside};
 use std::io::{self, Read};
 
 /// Why a spool, or the rest of one, cannot be read.
@@ -171,7 +171,7 @@ impl<R: Read> Reader<R> {
         self.ending
     }
 
-    /// Chunks of a kind this program does not know, which were passed over.
+    /// Chunks of a kind or a version this program does not know, which were passed over.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -210,7 +210,11 @@ impl<R: Read> Reader<R> {
                 continue;
             };
             let payload = self.payload(offset, tag, &head)?;
-            let chunk = parse(tag, payload).map_err(|reason| SpoolError::Malformed { offset, reason })?;
+            let parsed = parse(tag, payload).map_err(|reason| SpoolError::Malformed { offset, reason })?;
+            let Some(chunk) = parsed else {
+                self.skipped += 1;
+                continue;
+            };
             if matches!(chunk, Chunk::End(_)) {
                 self.ending = Some(Ending::Complete);
                 self.done = true;
@@ -309,7 +313,8 @@ impl<R: Read> Iterator for Reader<R> {
 
 type Parsed<T> = Result<T, &'static str>;
 
-fn parse(tag: Tag, payload: Vec<u8>) -> Parsed<Chunk> {
+/// A chunk; `None` if it is of a version that is not known here.
+fn parse(tag: Tag, payload: Vec<u8>) -> Parsed<Option<Chunk>> {
     let mut fields = Fields(&payload);
     let chunk = match tag {
         Tag::Header => return Err("a second header"),
@@ -317,7 +322,7 @@ fn parse(tag: Tag, payload: Vec<u8>) -> Parsed<Chunk> {
             let seq = fields.u64()?;
             let mut bytes = payload;
             bytes.drain(..8);
-            return Ok(Chunk::Buffer { seq, bytes });
+            return Ok(Some(Chunk::Buffer { seq, bytes }));
         }
         Tag::Sizes => Chunk::Sizes(fields.many(|f| Ok(RecordSize { kind: f.u32()?, bytes: f.u32()? }))?),
         Tag::Strings => Chunk::Strings {
@@ -339,10 +344,17 @@ fn parse(tag: Tag, payload: Vec<u8>) -> Parsed<Chunk> {
             discarded_bytes: fields.u64()?,
             unwritten_buffers: fields.u64()?,
         }),
+        Tag::Status => {
+            let status = Status { held_buffers: fields.u64()?, off_since_ns: fields.i64()? };
+            // What a later recorder has added.
+            fields.0 = &[];
+            Chunk::Status(status)
+        }
+        Tag::Beside => return Ok(beside::decode(&payload)?.map(|beside| Chunk::Beside(Box::new(beside)))),
         Tag::Note => Chunk::Note(Note { key: fields.text()?, json: fields.text()? }),
         Tag::End => Chunk::End(End { buffers: fields.u64()?, bytes: fields.u64()?, outstanding: fields.u64()? }),
     };
-    if fields.0.is_empty() { Ok(chunk) } else { Err("there are bytes left over") }
+    if fields.0.is_empty() { Ok(Some(chunk)) } else { Err("there are bytes left over") }
 }
 
 /// Takes little-endian fields off a payload.

@@ -23,6 +23,12 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         any::<(u64, u64, u64, u64)>().prop_map(|(records, discarded_buffers, discarded_bytes, unwritten_buffers)| {
             Chunk::Drops(Drops { records, discarded_buffers, discarded_bytes, unwritten_buffers })
         }),
+        any::<(u64, i64)>()
+            .prop_map(|(held_buffers, off_since_ns)| Chunk::Status(Status { held_buffers, off_since_ns })),
+        (text(), prop::collection::vec("\\PC{0,20}", 0..3)).prop_map(|(name, remarks)| {
+            let other = Other { pid: Some(7), name: name.into(), lived: Some((1, i64::MAX)), ..Other::default() };
+            Chunk::Beside(Box::new(Beside { fault: None, others: vec![other], remarks }))
+        }),
         (text(), text()).prop_map(|(key, json)| Chunk::Note(Note { key, json })),
     ]
 }
@@ -53,6 +59,8 @@ fn write(chunks: &[Chunk]) -> Vec<u8> {
             Chunk::CallbackNames(names) => writer.callback_names(names),
             Chunk::Anchor(anchor) => writer.anchor(anchor),
             Chunk::Drops(drops) => writer.drops(drops),
+            Chunk::Status(status) => writer.status(status),
+            Chunk::Beside(beside) => writer.beside(beside),
             Chunk::Note(note) => writer.note(&note.key, &note.json),
             Chunk::End(end) => writer.end(end),
         }
@@ -156,7 +164,7 @@ proptest! {
 
     /// Chunks whose checksum is right but whose payload is anything.
     #[test]
-    fn random_payloads_never_panic(tag in 0..12u8, encoding in 0..3u8, plain in any::<u16>(),
+    fn random_payloads_never_panic(tag in 0..14u8, encoding in 0..3u8, plain in any::<u16>(),
                                    payload in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut spool = write(&[]);
         let mut head = frame::Head {
@@ -208,6 +216,55 @@ fn an_unknown_chunk_is_passed_over() {
     let mut reader = Reader::new(spool.as_slice()).unwrap();
     assert_eq!(reader.next().unwrap().unwrap(), note);
     assert_eq!(reader.skipped(), 1);
+}
+
+/// `spool` with one more chunk of any payload.
+fn with_chunk(mut spool: Vec<u8>, tag: Tag, payload: &[u8]) -> Vec<u8> {
+    let length = payload.len() as u32;
+    spool.extend(Head::new(tag, Encoding::Plain, length, length, &[payload]).to_bytes());
+    spool.extend(payload);
+    spool
+}
+
+#[test]
+fn what_later_recorders_add_is_passed_over() {
+    let status = [&7u64.to_le_bytes()[..], &(-5i64).to_le_bytes(), b"and more"].concat();
+    let spool = with_chunk(write(&[]), Tag::Status, &status);
+    assert_eq!(read(&spool).0, [Chunk::Status(Status { held_buffers: 7, off_since_ns: -5 })]);
+    let spool = with_chunk(write(&[]), Tag::Beside, b"\x02\0\0\0of another form");
+    let mut later = Reader::new(spool.as_slice()).unwrap();
+    assert!(later.next().is_none());
+    assert_eq!((later.skipped(), later.ending()), (1, Some(Ending::Unfinished)));
+    for malformed in [&b"\x01\0\0"[..], b"\x01\0\0\0no JSON"] {
+        assert!(matches!(read(&with_chunk(write(&[]), Tag::Beside, malformed)).2, Some(SpoolError::Malformed { .. })));
+    }
+}
+
+#[test]
+fn a_spool_is_annotated_wherever_it_was_cut() {
+    let whole = write(&[Chunk::Buffer { seq: 0, bytes: vec![7; 100] }, Chunk::End(End::default())]);
+    let header = Reader::new(whole.as_slice()).unwrap().offset() as usize;
+    let said = Beside { remarks: vec!["see /home/me/file.txt there".into()], ..Beside::default() };
+    for length in header..=whole.len() {
+        let cut = &whole[..length];
+        let mut out = Vec::new();
+        annotate(cut, &mut out, &said).unwrap();
+        let (mut chunks, ending, error) = read(&out);
+        assert_eq!(chunks.remove(0), Chunk::Beside(Box::new(said.clone())));
+        let added = (out.len() - length) as u64;
+        let (before, its_ending, _) = read(cut);
+        let moved = match its_ending {
+            Some(Ending::Cut { offset, bytes }) => Some(Ending::Cut { offset: offset + added, bytes }),
+            other => other,
+        };
+        assert_eq!((chunks, ending, error.is_none()), (before, moved, true), "cut at {length}");
+    }
+    let (mut out, mut given) = (Vec::new(), Vec::new());
+    annotate(whole.as_slice(), &mut out, &said).unwrap();
+    compact(out.as_slice(), &mut given, Paths::Leave).unwrap();
+    let first = Reader::new(given.as_slice()).unwrap().next().unwrap().unwrap();
+    let Chunk::Beside(left) = first else { panic!("it is kept") };
+    assert_eq!(left.remarks, ["see file.txt there"]);
 }
 
 #[test]

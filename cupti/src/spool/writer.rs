@@ -2,7 +2,9 @@
 
 use super::frame::{Encoding, Growth, HEAD, Head, MAGIC, Tag};
 use super::packing;
-use super::{Anchor, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Text};
+use super::{
+    Anchor, Beside, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Status, Text, beside,
+};
 use std::io::{self, IoSlice, Write};
 
 /// Texts are written in chunks of about so many bytes.
@@ -114,6 +116,23 @@ impl<W: Write> Writer<W> {
         self.built(Tag::Drops, Encoding::Plain, |payload| encode_drops(payload, drops))
     }
 
+    /// How things stand.
+    ///
+    /// # Errors
+    /// When the spool cannot be written.
+    pub fn status(&mut self, status: &Status) -> io::Result<()> {
+        self.built(Tag::Status, Encoding::Plain, |payload| encode_status(payload, status))
+    }
+
+    /// What whoever collected the spool knows beside it.
+    ///
+    /// # Errors
+    /// When the spool cannot be written.
+    pub fn beside(&mut self, beside: &Beside) -> io::Result<()> {
+        let payload = beside::encode(beside)?;
+        self.plain(Tag::Beside, &[&payload])
+    }
+
     /// A free note.
     ///
     /// # Errors
@@ -145,6 +164,8 @@ impl<W: Write> Writer<W> {
             Chunk::CallbackNames(names) => self.built(Tag::CallbackNames, Encoding::Zstd, |p| encode_names(p, names)),
             Chunk::Anchor(anchor) => self.anchor(anchor),
             Chunk::Drops(drops) => self.drops(drops),
+            Chunk::Status(status) => self.status(status),
+            Chunk::Beside(beside) => self.beside(beside),
             Chunk::Note(Note { key, json }) => self.built(Tag::Note, Encoding::Zstd, |p| encode_note(p, key, json)),
             Chunk::End(end) => self.end(end),
         }
@@ -261,6 +282,11 @@ fn encode_drops(payload: &mut Vec<u8>, drops: &Drops) {
     for count in [drops.records, drops.discarded_buffers, drops.discarded_bytes, drops.unwritten_buffers] {
         payload.extend_from_slice(&count.to_le_bytes());
     }
+}
+
+fn encode_status(payload: &mut Vec<u8>, status: &Status) {
+    payload.extend_from_slice(&status.held_buffers.to_le_bytes());
+    payload.extend_from_slice(&status.off_since_ns.to_le_bytes());
 }
 
 fn encode_note(payload: &mut Vec<u8>, key: &str, json: &str) {

@@ -1,6 +1,6 @@
 //! The mock library, the child processes, and a reading of the spool that shares nothing with the decoder.
 
-use cupti::spool::{Anchor, Chunk, Drops, End, Ending, Header, Note, Reader, Strings};
+use cupti::spool::{Anchor, Chunk, Drops, End, Ending, Header, Note, Reader, Status, Strings};
 use libloading::os::unix::Library;
 use std::ffi::{CString, c_char};
 use std::fs;
@@ -170,6 +170,7 @@ pub(crate) struct Spool {
     pub(crate) callback_names: Vec<String>,
     pub(crate) anchors: Vec<Anchor>,
     pub(crate) drops: Option<Drops>,
+    pub(crate) status: Status,
     pub(crate) notes: Vec<Note>,
     pub(crate) end: Option<End>,
     sizes: Vec<(u32, usize)>,
@@ -193,6 +194,7 @@ impl Spool {
             callback_names: Vec::new(),
             anchors: Vec::new(),
             drops: None,
+            status: Status::default(),
             notes: Vec::new(),
             end: None,
         };
@@ -218,6 +220,8 @@ impl Spool {
                 Chunk::CallbackNames(names) => spool.callback_names.extend(names.into_iter().map(|n| n.name.into())),
                 Chunk::Anchor(anchor) => spool.anchors.push(anchor),
                 Chunk::Drops(drops) => spool.drops = Some(drops),
+                Chunk::Status(status) => spool.status = status,
+                Chunk::Beside(_) => panic!("a recorder knows nothing beside"),
                 Chunk::Note(note) => spool.notes.push(note),
                 Chunk::End(end) => spool.end = Some(end),
             }

@@ -3,7 +3,7 @@
 
 use crate::common::{Built, Spool, built};
 use cupti::Config;
-use cupti::inject::{self, CaptureRange, Fault, REQUEST_VARIABLE, Request, Window};
+use cupti::inject::{self, CaptureRange, Effect, Fault, REQUEST_VARIABLE, Request, Window};
 use cupti::spool::Ending;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -87,7 +87,7 @@ impl Run {
     }
 
     fn faults(&self) -> Vec<Fault> {
-        inject::faults(self.folder.path()).unwrap()
+        inject::faults(self.folder.path()).unwrap().into_iter().map(|left| left.fault).collect()
     }
 
     fn fault(&self) -> Fault {
@@ -180,7 +180,7 @@ fn another_tool_is_named_and_the_program_runs_on() {
     assert!(run.assert_untouched().spools().is_empty());
     let fault = run.fault();
     assert!(fault.message.contains("CUPTI for Another Tool"), "{}", fault.message);
-    assert!(fault.before_recording && fault.pid > 0 && fault.exe.ends_with("mock-target"));
+    assert!(fault.effect == Effect::NotRecorded && fault.pid > 0 && fault.exe.ends_with("mock-target"));
     assert_eq!(fault.command_line[1..], ["inject:1", "launch:1:10"]);
 }
 
@@ -188,7 +188,11 @@ fn another_tool_is_named_and_the_program_runs_on() {
 fn a_missing_library_is_named() {
     let run = Setting::new().cupti(Some("/nothing/libcupti.so.13".into())).run(&["inject:1", "launch:1:10"]);
     let fault = run.assert_untouched().fault();
-    assert!(fault.before_recording && fault.message.contains("/nothing/libcupti.so.13"), "{}", fault.message);
+    assert!(
+        fault.effect == Effect::NotRecorded && fault.message.contains("/nothing/libcupti.so.13"),
+        "{}",
+        fault.message
+    );
 }
 
 #[test]
@@ -248,12 +252,37 @@ fn a_file_that_cannot_be_written_is_told_where_that_is_possible() {
     }
     // A file that may not grow: from the first byte, and later.
     Setting::new().run(&["limit:0", "inject:1", "launch:1:10"]).assert_untouched();
-    let run = Setting::new().run(&["limit:150000", "inject:1", "launch:1:100", "sleep:400", "launch:4:5000"]);
+    let steps = ["limit:150000", "inject:1", "launch:1:100", "sleep:400", "launch:4:5000", "sleep:700"];
+    // From then on the program pays for nothing.
+    let run = Setting::new().run(&[&steps[..], &["count:kinds_on:0", "launch:1:1000"]].concat());
     let spool = run.assert_untouched().spool();
     assert_eq!(spool.kernels, numbers(1..=100));
     assert_eq!(spool.ending, Some(Ending::Unfinished), "whole chunks only");
     let fault = run.fault();
-    assert!(!fault.before_recording && fault.message.contains("cannot be written"), "{}", fault.message);
+    assert!(fault.effect == Effect::EndsEarly && fault.message.contains("cannot be written"), "{}", fault.message);
+    assert_eq!(fault.message.matches("cannot be written").count(), 1, "{}", fault.message);
+    // Each thread had one buffer, and each launch two records in it.
+    assert!((1..=4).contains(&fault.lost_buffers), "{fault:?}");
+    assert!((10_000..=40_000).contains(&fault.lost_records), "{fault:?}");
+}
+
+#[test]
+fn buffers_that_cupti_keeps_are_counted_however_the_program_ends() {
+    // What still runs is waited for by no fetch; at an end in order it is taken as it is.
+    for (steps, held, outstanding) in [
+        (&["unfinished", "sleep:700", "kill:9"][..], 1, None),
+        (&["unfinished", "unfinished", "sleep:700", "_exit:0"], 2, None),
+        (&["sleep:700", "kill:9"], 0, None),
+        (&["unfinished", "sleep:700", "exit:0"], 0, Some(0)),
+        // What goes with a context is never given back.
+        (&["unfinished", "call:2:164", "exit:0"], 1, Some(1)),
+    ] {
+        let run = Setting::new().run(&[&["inject:1", "launch:1:100"], steps].concat());
+        let spool = run.spool();
+        assert_eq!(spool.status.held_buffers, held, "{steps:?}");
+        assert_eq!(spool.end.map(|end| end.outstanding), outstanding, "{steps:?}");
+        assert_eq!(spool.kernels[..100], numbers(1..=100), "{steps:?}");
+    }
 }
 
 #[test]
@@ -285,7 +314,8 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
     assert_eq!((spool.kernels, spool.ending), (numbers(1..=100), Some(Ending::Unfinished)));
     let faults = inject::faults(kept.path()).unwrap();
     assert_eq!(faults.len(), 1, "there is room to say it");
-    assert!(faults[0].message.contains("No space left"), "{}", faults[0].message);
+    let Fault { message, effect, .. } = &faults[0].fault;
+    assert!(*effect == Effect::EndsEarly && message.contains("No space left"), "{message}");
 }
 
 #[test]
@@ -309,7 +339,7 @@ fn a_request_that_cannot_be_read_stops_nothing() {
     assert!(run("").faults().is_empty());
     assert!(run("not JSON").faults().is_empty());
     let fault = run(r#"{"folder":"FOLDER","config":5}"#).fault();
-    assert!(fault.before_recording && fault.message.contains(REQUEST_VARIABLE), "{}", fault.message);
+    assert!(fault.effect == Effect::NotRecorded && fault.message.contains(REQUEST_VARIABLE), "{}", fault.message);
 }
 
 fn milliseconds(n: u64) -> Option<Duration> {
@@ -337,18 +367,24 @@ fn a_window_in_time_is_recorded_and_the_rest_is_not() {
     let spool = run.assert_untouched().spool();
     assert_eq!((spool.kernels, spool.ending), (numbers(101..=300), Some(Ending::Complete)));
     assert!(run.faults().is_empty());
+    let off = spool.status.off_since_ns - spool.header.start_realtime_ns;
+    assert!(spool.header.begins_late && (400_000_000..1_500_000_000).contains(&off), "off after {off} ns");
 
     let run = Setting::new().window(window).run(&["inject:1", "launch:1:100"]);
     assert!(run.assert_untouched().spools().is_empty());
-    assert!(run.fault().message.contains("before the delay was over"), "{}", run.fault().message);
+    let fault = run.fault();
+    assert!(fault.message.contains("before the delay was over"), "{}", fault.message);
+    let (began, ended) = fault.lived.unwrap();
+    assert!((0..400_000_000).contains(&(ended - began)), "{fault:?}");
 }
 
 #[test]
 fn a_window_that_is_open_at_the_end_is_complete() {
     let window = Window { delay: None, duration: milliseconds(60_000), range: None };
-    let run = Setting::new().window(window).run(&["inject:1", "sleep:300", "launch:1:100"]);
+    let run = Setting::new().window(window).run(&["inject:1", "launch:1:100"]);
     let spool = run.assert_untouched().spool();
-    assert_eq!((spool.kernels, spool.ending), (numbers(1..=100), Some(Ending::Complete)));
+    assert_eq!((spool.kernels, spool.ending), (numbers(1..=100), Some(Ending::Complete)), "from the first launch on");
+    assert!(!spool.header.begins_late && spool.status.off_since_ns == 0, "from its start to its end");
 }
 
 #[test]
@@ -412,6 +448,33 @@ fn an_nvtx_range_marks_what_is_recorded() {
     let run = Setting::new().window(window).run(&steps);
     let spool = run.assert_untouched().spool();
     assert_eq!((spool.kernels, spool.ending), (numbers(101..=200), Some(Ending::Complete)));
+}
+
+#[test]
+fn a_child_forked_before_the_range_is_recorded_too() {
+    let window = Window { range: Some(CaptureRange::Nvtx { name: "step".to_owned() }), ..Window::default() };
+    let step = |launches| ["push:step", launches, "pop", "launch:1:3", "sleep:300"];
+    let steps = [
+        &["inject:1", "nvtx:1", "push:other", "pop", "fork", "launch:1:2", "inject:1", "sleep:100"][..],
+        &step("launch:1:50"),
+        &["count:kinds_on:0", "end"],
+        &step("launch:1:10"),
+    ];
+    let run = Setting::new().window(window.clone()).run(&steps.concat());
+    let spools = run.assert_untouched().spools();
+    assert!(run.faults().is_empty(), "{:?}", run.faults());
+    let mut counts: Vec<_> = spools.iter().map(|spool| spool.kernels.len()).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [10, 50]);
+    assert!(spools.iter().all(|spool| spool.ending == Some(Ending::Complete)));
+
+    // A child that marks no range says so for itself.
+    let steps =
+        ["inject:1", "nvtx:1", "fork", "inject:1", "sleep:50", "end", "sleep:50", "push:step", "launch:1:10", "pop"];
+    let run = Setting::new().window(window).run(&steps);
+    let (spool, fault) = (run.assert_untouched().spool(), run.fault());
+    assert_eq!(spool.kernels.len(), 10);
+    assert!(fault.message.contains("never entered") && fault.pid != spool.header.pid, "{fault:?}");
 }
 
 #[test]

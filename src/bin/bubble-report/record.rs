@@ -9,11 +9,12 @@ use std::process::ExitCode;
 use anyhow::{Context as _, ensure};
 use bubblescope::atomic::write_atomically;
 use bubblescope::capture::library::{self, Library};
-use bubblescope::capture::record::{self, Collected, Notice, Plan, Ran, RecordError, Spool, collect, sentence};
+use bubblescope::capture::record::{self, Collected, Notice, Plan, Ran, RecordError, Spool, collect};
 use bubblescope::report::text::{bytes, contents};
 use bubblescope::trace::{Trace, file};
 use cupti::inject::Window as RecordingWindow;
 use cupti::loader::Driver;
+use cupti::spool::{Beside, annotate};
 use tempfile::TempDir;
 
 use crate::analyze::{Window, report_on};
@@ -131,7 +132,7 @@ fn finish(args: &RecordArgs, folder: TempDir, ran: &Ran) -> anyhow::Result<()> {
     spinner.finish_and_clear();
     let collected = collected.with_context(|| format!("cannot read the folder {}", folder.path().display()))?;
     collected.remarks.iter().for_each(|remark| say(remark));
-    collected.faults.iter().for_each(|fault| output::complain(&sentence(fault)));
+    collected.faults.iter().for_each(|fault| output::complain(&fault.sentence()));
     let Collected { spools, faults, trace, .. } = collected;
     let Some(trace) = trace else {
         if faults.is_empty() {
@@ -198,13 +199,13 @@ fn keep(args: &RecordArgs, spools: &[Spool], trace: &Trace) -> anyhow::Result<Ve
             if worth.is_empty() {
                 worth = spools.iter().take(1).collect();
             }
+            let move_spool = |spool: &Spool, path| move_spool(&spool.path, &spool.beside_apart(&worth), path);
             if let [spool] = worth[..] {
-                return Ok(vec![move_spool(&spool.path, path.clone())?]);
+                return Ok(vec![move_spool(spool, path.clone())?]);
             }
             let mut numbers = 1u32..;
             let mut free = || numbers.by_ref().map(|number| numbered(path, number)).find(|path| !path.exists());
-            let each = worth.iter().map(|spool| move_spool(&spool.path, free().unwrap_or_else(|| path.clone())));
-            each.collect()
+            worth.iter().map(|spool| move_spool(spool, free().unwrap_or_else(|| path.clone()))).collect()
         }
     }
 }
@@ -215,8 +216,14 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(format!("{stem}-{number}.bubcap"))
 }
 
-/// Moves a spool to its place.
-fn move_spool(spool: &Path, path: PathBuf) -> anyhow::Result<PathBuf> {
+/// Moves a spool to its place, and adds to it what is known beside it.
+fn move_spool(spool: &Path, beside: &Beside, path: PathBuf) -> anyhow::Result<PathBuf> {
+    if !beside.is_empty() {
+        let from = File::open(spool).with_context(|| format!("cannot read {}", spool.display()))?;
+        write_atomically(&path, |out| annotate(from, out, beside).map_err(anyhow::Error::from))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        return Ok(path);
+    }
     let is_other = fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file());
     // What is no regular file is written into.
     if is_other || fs::rename(spool, &path).is_err() {

@@ -5,6 +5,7 @@
 //! A spool that was cut or damaged gives everything before that place, and the trace says so.
 
 mod clock;
+mod company;
 mod devices;
 mod process;
 mod survey;
@@ -15,13 +16,15 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use cupti::spool::{Drops, Ending, Header, SpoolError};
+use cupti::spool::{Beside, Drops, Ending, Header, SpoolError};
 use thiserror::Error;
 
 use crate::progress::{Cancelled, Unwatched, Watch, Watched, check};
 use crate::trace::{BuildError, CaptureMode, Ns, Recorded, Trace, TraceBuilder, WorkloadRun, rfc3339};
 
 use clock::{Clock, Reference};
+use company::Presence;
+pub(in crate::capture) use company::state_others;
 use devices::Devices;
 use process::ProcessConverter;
 use survey::Survey;
@@ -70,7 +73,15 @@ pub fn trace_from_spools(paths: &[&Path]) -> Result<Trace, ConvertError> {
 /// # Errors
 /// As [`trace_from_spools`], and when it is cancelled.
 pub fn trace_from_spools_watched(paths: &[&Path], watch: &dyn Watch) -> Result<Trace, ConvertError> {
-    convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), watch)
+    convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), &[], watch)
+}
+
+/// Makes one trace of spools and of what is known beside each.
+///
+/// # Errors
+/// As [`trace_from_spools`].
+pub(super) fn trace_from_collected(paths: &[&Path], beside: &[Beside]) -> Result<Trace, ConvertError> {
+    convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), beside, &Unwatched)
 }
 
 /// Makes one trace of spools in memory, one for each process.
@@ -78,7 +89,8 @@ pub fn trace_from_spools_watched(paths: &[&Path], watch: &dyn Watch) -> Result<T
 /// # Errors
 /// When a spool has no whole header, or when there are too many records for one trace.
 pub fn trace_from_bytes(spools: &[&[u8]]) -> Result<Trace, ConvertError> {
-    convert(&spools.iter().enumerate().map(|(at, bytes)| Source::Memory(at, bytes)).collect::<Vec<_>>(), &Unwatched)
+    let sources: Vec<_> = spools.iter().enumerate().map(|(at, bytes)| Source::Memory(at, bytes)).collect();
+    convert(&sources, &[], &Unwatched)
 }
 
 /// Makes a trace of one spool in memory that came from `path`, which errors name.
@@ -86,7 +98,7 @@ pub fn trace_from_bytes(spools: &[&[u8]]) -> Result<Trace, ConvertError> {
 /// # Errors
 /// As [`trace_from_bytes`].
 pub(crate) fn trace_from_read(path: &Path, spool: &[u8], watch: &dyn Watch) -> Result<Trace, ConvertError> {
-    convert(&[Source::Read(path, spool)], watch)
+    convert(&[Source::Read(path, spool)], &[], watch)
 }
 
 /// Where a spool is.
@@ -149,12 +161,16 @@ impl<'w> Reading<'w> {
     }
 }
 
-fn convert<'s>(sources: &[Source<'s>], watch: &'s dyn Watch) -> Result<Trace, ConvertError> {
+/// `beside` is what is known beside the spools, one for each, where that does not stand in them.
+fn convert<'s>(sources: &[Source<'s>], beside: &[Beside], watch: &'s dyn Watch) -> Result<Trace, ConvertError> {
     let bytes = sources.iter().fold(0_u64, |sum, source| sum.saturating_add(source.bytes()));
     let mut reading = Reading { watch, before: 0, total: bytes.saturating_mul(2) };
     let mut surveys = Vec::with_capacity(sources.len());
     for &source in sources {
         surveys.push(Survey::of(source.reader(&mut reading)?).map_err(|error| source.failed(error))?);
+    }
+    for (survey, beside) in surveys.iter_mut().zip(beside) {
+        survey.beside.clone_from(beside);
     }
     if let ([source], [survey]) = (sources, &mut surveys[..])
         && survey.buffers == 0
@@ -169,6 +185,7 @@ fn convert<'s>(sources: &[Source<'s>], watch: &'s dyn Watch) -> Result<Trace, Co
 
     let mut devices = Devices::default();
     let mut pids = Vec::new();
+    let mut presences = Vec::new();
     let joined = sources.len() > 1;
     let reference = surveys.iter().find_map(Reference::of);
     for (&source, survey) in sources.iter().zip(&surveys) {
@@ -183,6 +200,7 @@ fn convert<'s>(sources: &[Source<'s>], watch: &'s dyn Watch) -> Result<Trace, Co
         }
         count_losses(&mut builder, survey);
         let pid = free_pid(survey.header.pid, &mut pids);
+        presences.push(Presence::of(survey, &clock, builder.process(pid)));
         let local = devices.of_process(survey);
         let mut process = ProcessConverter::new(&mut builder, local, survey, clock, pid);
         for chunk in source.reader(&mut reading)? {
@@ -198,7 +216,10 @@ fn convert<'s>(sources: &[Source<'s>], watch: &'s dyn Watch) -> Result<Trace, Co
             }
         }
     }
-    Ok(builder.finish_watched(watch)?)
+    let mut trace = builder.finish_watched(watch)?;
+    company::state_parts(&mut trace, &presences);
+    company::state_beside(&mut trace, &surveys);
+    Ok(trace)
 }
 
 /// Of a spool without records, an empty trace would hide that it was cut or damaged before the first.
@@ -312,8 +333,14 @@ fn count_losses(builder: &mut TraceBuilder, survey: &Survey) {
     // How many records a lost buffer held is not known, so each counts for the fewest that it can have been.
     let largest = survey.sizes.iter().map(|(_, bytes)| u64::from(bytes)).max().unwrap_or(1).max(1);
     let discarded = (discarded_bytes / largest).max(discarded_buffers);
-    losses.dropped_records =
-        losses.dropped_records.saturating_add(records).saturating_add(discarded).saturating_add(unwritten_buffers);
+    let unwritten = survey.beside.fault.as_ref().map_or(0, |fault| fault.lost_records.max(fault.lost_buffers));
+    for lost in [records, discarded, unwritten_buffers, unwritten] {
+        losses.dropped_records = losses.dropped_records.saturating_add(lost);
+    }
+    // Without an end in order it is what CUPTI kept back when complete buffers were last fetched. What came back later and
+    // could not be written has been counted.
+    let held = survey.end.map_or(survey.status.held_buffers, |end| end.outstanding);
+    losses.held_buffers = losses.held_buffers.saturating_add(if unwritten > 0 { 0 } else { held });
     losses.cut_bytes = losses.cut_bytes.saturating_add(survey.unread_bytes);
     if discarded_buffers > 0 {
         meta.warnings.push(format!(
@@ -322,9 +349,6 @@ fn count_losses(builder: &mut TraceBuilder, survey: &Survey) {
     }
     if unwritten_buffers > 0 {
         meta.warnings.push(format!("the spool could not be written: {unwritten_buffers} buffers are missing"));
-    }
-    if let Some(end) = survey.end.filter(|end| end.outstanding > 0) {
-        meta.warnings.push(format!("CUPTI did not give back {} buffers at the end", end.outstanding));
     }
     match &survey.ending {
         Ok(Ending::Complete) => {}

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use cupti::decode::{self, Record, SizeTable, records};
-use cupti::spool::{Anchor, Chunk, Drops, End, Ending, Header, Reader, SpoolError, Strings};
+use cupti::spool::{Anchor, Beside, Chunk, Drops, End, Ending, Header, Reader, SpoolError, Status, Strings};
 use rustc_hash::FxHashMap;
 
 use crate::trace::WorkloadRun;
@@ -34,6 +34,8 @@ pub(super) struct Survey {
     /// Names of callbacks by domain and id.
     pub(super) callbacks: FxHashMap<(u32, u32), Box<str>>,
     pub(super) drops: Drops,
+    pub(super) status: Status,
+    pub(super) beside: Beside,
     pub(super) workload: Option<WorkloadRun>,
     pub(super) end: Option<End>,
     /// How the spool ends, or why its rest cannot be read.
@@ -64,6 +66,8 @@ impl Survey {
             devices: Vec::new(),
             callbacks: FxHashMap::default(),
             drops: Drops::default(),
+            status: Status::default(),
+            beside: Beside::default(),
             workload: None,
             end: None,
             ending: Ok(Ending::Unfinished),
@@ -99,6 +103,8 @@ impl Survey {
             Chunk::Anchor(anchor) => self.anchors.push(anchor),
             // Each counts from the start of the recording.
             Chunk::Drops(drops) => self.drops = drops,
+            Chunk::Status(status) => self.status = status,
+            Chunk::Beside(beside) => self.beside = *beside,
             Chunk::Note(note) if &*note.key == WORKLOAD_NOTE => match serde_json::from_str(&note.json) {
                 Ok(run) => self.workload = Some(run),
                 Err(error) => self.remarks.push(format!("the note about the workload cannot be read: {error}")),

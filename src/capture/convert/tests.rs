@@ -1,7 +1,14 @@
-use cupti::spool::{Anchor, CallbackName, Drops, End, Ending, Graphs, Header, Machine, Reader, Text, Writer};
+use std::path::{Path, PathBuf};
+
+use cupti::inject::{Effect, Fault};
+use cupti::spool::{
+    Anchor, Beside, CallbackName, Drops, End, Ending, Graphs, Header, Machine, Other, Reader, Status, Text, Writer,
+    annotate,
+};
 use cupti_sys::bindings as c;
 
-use super::{ConvertError, Survey, free_pid, trace_from_bytes, trace_from_spools};
+use super::{ConvertError, Survey, free_pid, trace_from_bytes, trace_from_collected, trace_from_spools};
+use crate::analysis::{Options, analyze};
 use crate::trace::{
     CallIdx, CaptureMode, CorrelationId, Detail, GraphId, Interval, MemoryKind, Ns, OpIdx, OpKind, OverheadKind,
     StreamKind, SyncKind, Trace, WorkloadRun,
@@ -501,6 +508,203 @@ fn processes_stand_side_by_side_and_share_devices_by_uuid() {
     }
 }
 
+const SECOND: u64 = 1_000_000_000;
+
+/// How a recording begins and ends, in seconds, and its kernels' seconds on device `uuid`.
+struct Part {
+    pid: u32,
+    uuid: u8,
+    kernels: &'static [u64],
+    begins: u64,
+    late: bool,
+    /// Where the clocks were read last.
+    until: u64,
+    /// Whether it was switched off then.
+    off: bool,
+    /// Bytes of its end that are missing.
+    cut: usize,
+}
+
+impl Part {
+    /// Of a process that is recorded from its start to its end.
+    fn whole(pid: u32, kernels: &'static [u64]) -> Self {
+        Self { pid, uuid: 0xaa, kernels, begins: 0, late: false, until: 10, off: false, cut: 0 }
+    }
+
+    fn spool(&self) -> Vec<u8> {
+        let started = (EPOCH + self.begins * SECOND) as i64;
+        let header = Header { start_realtime_ns: started, begins_late: self.late, ..header(self.pid) };
+        let mut out = Writer::new(Vec::new(), &header).unwrap();
+        out.anchor(&anchor((self.begins * SECOND) as i64)).unwrap();
+        let mut records = vec![device(0, self.uuid)];
+        records.extend(self.kernels.iter().map(|&at| kernel(at * SECOND, at * SECOND + 50, 7, 0)));
+        if !self.kernels.is_empty() {
+            out.buffer(0, &joined(&records)).unwrap();
+        }
+        out.anchor(&anchor((self.until * SECOND) as i64)).unwrap();
+        if self.off {
+            let off_since_ns = (EPOCH + self.until * SECOND) as i64;
+            out.status(&Status { held_buffers: 0, off_since_ns }).unwrap();
+        }
+        out.end(&End::default()).unwrap();
+        let mut spool = out.into_inner();
+        spool.truncate(spool.len() - self.cut);
+        spool
+    }
+}
+
+/// The bytes of the last chunk.
+const END: usize = 16 + 24;
+
+/// Who is stated as recorded in part, with the seconds that are missing.
+fn missing(parts: &[Part], faults: &[Fault]) -> Vec<(u32, u64, u64)> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paths = Vec::new();
+    let mut beside = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        paths.push(folder.path().join(at.to_string()));
+        std::fs::write(&paths[at], part.spool()).unwrap();
+        let fault = faults.iter().find(|fault| fault.pid == part.pid).cloned();
+        beside.push(Beside { fault, ..Beside::default() });
+    }
+    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let trace = trace_from_collected(&paths, &beside).unwrap();
+    let mut found = Vec::new();
+    for process in &trace.meta.unrecorded {
+        assert!(process.partly && process.devices == [0] && process.name == "python3 train.py");
+        let fault = faults.iter().find(|fault| Some(fault.pid) == process.pid);
+        assert!(fault.is_none_or(|fault| process.reason.as_ref() == Some(&fault.message)));
+        let seconds = |time: Ns| (time.0 as u64).div_ceil(SECOND);
+        found
+            .extend(process.times.iter().map(|times| (process.pid.unwrap(), seconds(times.start), seconds(times.end))));
+    }
+    // Each kept alone with what is known beside it says the same of itself, as alone it has the device for itself.
+    for (path, beside) in paths.iter().zip(&beside) {
+        let mut out = Vec::new();
+        annotate(std::fs::read(path).unwrap().as_slice(), &mut out, beside).unwrap();
+        if let Ok(alone) = trace_from_bytes(&[&out]) {
+            assert_eq!(alone.meta.unrecorded, []);
+            assert_eq!(alone.meta.losses.dropped_records, beside.fault.as_ref().map_or(0, |fault| fault.lost_records));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_process_that_was_recorded_in_part_is_stated_where_another_used_its_device() {
+    let other = || Part::whole(2, &[0, 9]);
+    let off = Part { until: 4, off: true, ..Part::whole(1, &[1, 3]) };
+    assert_eq!(missing(&[off, other()], &[]), [(1, 4, 10)]);
+    let late = Part { begins: 2, late: true, ..Part::whole(1, &[3, 4]) };
+    assert_eq!(missing(&[other(), late], &[]), [(1, 0, 2)]);
+    let within = Part { begins: 2, late: true, until: 4, off: true, ..Part::whole(1, &[3]) };
+    assert_eq!(missing(&[other(), within], &[]), [(1, 0, 2), (1, 4, 10)]);
+    // Cut before its end and within a chunk.
+    for cut in [END, END + 7] {
+        let killed = Part { until: 4, cut, ..Part::whole(1, &[1, 3]) };
+        let until = if cut == END { 4 } else { 0 };
+        assert_eq!(missing(&[killed, other()], &[]), [(1, until, 10)]);
+    }
+    // Before it used a device it may still have used any if it was recorded in part, but not if it was killed.
+    for (part, expected) in [
+        (Part { until: 4, off: true, ..Part::whole(1, &[]) }, &[(1, 4, 10)][..]),
+        (Part { until: 4, cut: END, ..Part::whole(1, &[]) }, &[]),
+    ] {
+        assert_eq!(missing(&[part, other()], &[]), expected);
+    }
+}
+
+#[test]
+fn a_part_that_is_not_missing_in_the_trace_is_not_stated() {
+    let other = || Part::whole(2, &[0, 5]);
+    let after = Part { until: 6, off: true, ..Part::whole(1, &[1, 5]) };
+    assert_eq!(missing(&[after, other()], &[]), [], "it ends when the other's work is over");
+    let later = Part { begins: 2, ..Part::whole(1, &[3]) };
+    assert_eq!(missing(&[later, other()], &[]), [], "it started later and was recorded from its start");
+    let elsewhere = Part { uuid: 0xbb, until: 2, off: true, ..Part::whole(1, &[1]) };
+    assert_eq!(missing(&[elsewhere, other()], &[]), [], "it has another device");
+    let alone = Part { begins: 1, late: true, until: 2, off: true, ..Part::whole(1, &[1]) };
+    assert_eq!(missing(&[alone], &[]), [], "the window is the window");
+    let alone = Part { until: 2, cut: END, ..Part::whole(1, &[1, 3]) };
+    assert_eq!(missing(&[alone], &[]), []);
+    // A program that became another one: the second recording begins where the first must have ended.
+    let first = Part { until: 1, cut: END, ..Part::whole(1, &[0]) };
+    let second = Part { begins: 2, ..Part::whole(1, &[3]) };
+    assert_eq!(missing(&[first, second, other()], &[]), [(1, 1, 2)]);
+}
+
+#[test]
+fn a_spool_that_could_not_be_written_to_its_end_says_why_and_counts_what_is_lost() {
+    let fault = Fault {
+        pid: 1,
+        message: "the disk is full".into(),
+        effect: Effect::EndsEarly,
+        lost_buffers: 2,
+        lost_records: 70,
+        ..Fault::default()
+    };
+    let early = || Part { until: 4, cut: END, ..Part::whole(1, &[1, 3]) };
+    assert_eq!(missing(&[early(), Part::whole(2, &[0, 9])], &[fault.clone()]), [(1, 4, 10)]);
+    let mut kept = Vec::new();
+    let beside = Beside { fault: Some(fault), ..Beside::default() };
+    annotate(early().spool().as_slice(), &mut kept, &beside).unwrap();
+    let meta = convert(&kept).meta;
+    assert_eq!((meta.losses.dropped_records, meta.unrecorded.len()), (70, 0));
+    assert!(meta.warnings.iter().any(|warning| warning.contains("the disk is full")), "{:?}", meta.warnings);
+}
+
+#[test]
+fn buffers_that_were_not_given_back_are_counted_with_an_end_and_without() {
+    for (statuses, end, held) in
+        [(&[2, 3][..], None, 3), (&[2, 0], None, 0), (&[2], Some(1), 1), (&[2], Some(0), 0), (&[], None, 0)]
+    {
+        let mut out = Writer::new(Vec::new(), &header(1)).unwrap();
+        out.buffer(0, &joined(&[kernel(0, 50, 7, 0)])).unwrap();
+        for &held_buffers in statuses {
+            out.status(&Status { held_buffers, off_since_ns: 0 }).unwrap();
+        }
+        if let Some(outstanding) = end {
+            out.end(&End { outstanding, ..End::default() }).unwrap();
+        }
+        let trace = convert(&out.into_inner());
+        assert_eq!(trace.meta.losses.held_buffers, held);
+        let quality = analyze(&trace, &Options::default()).quality;
+        assert_eq!(quality.idle_reliable, held == 0, "{:?}", quality.reasons);
+        assert_eq!(
+            quality.reasons.iter().filter(|reason| reason.contains("not given back")).count(),
+            usize::from(held > 0)
+        );
+    }
+}
+
+#[test]
+fn what_is_known_beside_a_spool_is_stated_once_and_only_where_it_matters() {
+    let at = |second: u64| (EPOCH + second * SECOND) as i64;
+    let uuid = |byte: &str| vec![byte.repeat(16)];
+    let named = |name: &str| Other { name: name.into(), ..Other::default() };
+    let others = vec![
+        named("anywhere"),
+        Other { devices: uuid("aa"), lived: Some((at(0) - 7, at(2))), ..named("here") },
+        Other { devices: uuid("cc"), ..named("on a device of no account") },
+        Other { lived: Some((at(0) - 7, at(0))), ..named("before") },
+        Other { pid: Some(2), has_spool: true, ..named("read too") },
+        Other { pid: Some(3), has_spool: true, ..named("not read") },
+    ];
+    let beside = Beside { others, remarks: vec!["a remark".into()], fault: None };
+    let spools = [Part::whole(1, &[0, 9]), Part::whole(2, &[1])].map(|part| {
+        let mut out = Vec::new();
+        annotate(part.spool().as_slice(), &mut out, &beside).unwrap();
+        out
+    });
+    let meta = trace_from_bytes(&[&spools[0], &spools[1]]).unwrap().meta;
+    let found: Vec<_> =
+        meta.unrecorded.iter().map(|process| (&*process.name, &*process.devices, &*process.times)).collect();
+    let until_two = [Interval::new(Ns(0), Ns(2 * SECOND as i64))];
+    assert_eq!(found, [("anywhere", &[][..], &[][..]), ("here", &[0], &until_two), ("not read", &[], &[])]);
+    assert_eq!(meta.warnings, ["a remark"]);
+    assert_eq!(convert(&spools[0]).meta.unrecorded.len(), 4, "one more of which the recording is missing");
+}
+
 /// A spool of a process that began `after` nanoseconds, when the clock had been set by `set`, with one kernel at once.
 fn begun(pid: u32, boot: &str, after: u64, set: i64) -> Vec<u8> {
     let machine = Machine { boot: boot.into(), ..Machine::default() };
@@ -518,7 +722,6 @@ fn begun(pid: u32, boot: &str, after: u64, set: i64) -> Vec<u8> {
 
 #[test]
 fn processes_are_put_on_one_clock_though_it_was_set_between_them() {
-    const SECOND: u64 = 1_000_000_000;
     for set in [0, 3_600_000_000_000, 40_000_000_000, -500_000_000] {
         let spools = [begun(1, "boot", 0, 0), begun(2, "boot", SECOND, set), begun(3, "boot", 2 * SECOND, set)];
         let spools: Vec<&[u8]> = spools.iter().map(Vec::as_slice).collect();

@@ -1,17 +1,16 @@
 //! Makes one trace of what the recorded processes left.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use cupti::inject::{self, Fault};
-use cupti::spool::{Chunk, Reader};
+use cupti::inject::{self, Effect, Fault, Left};
+use cupti::spool::{Beside, Chunk, Other, Reader};
 
-use super::neighbours::Seen;
+use super::neighbours::{Known, Seen};
 use super::run::pid_of;
-use crate::capture::convert::{ConvertError, trace_from_spools};
-use crate::trace::{Trace, Unrecorded};
+use crate::capture::convert::{ConvertError, state_others, trace_from_collected};
+use crate::trace::Trace;
 
 /// What the recorded processes left.
 #[derive(Debug)]
@@ -35,8 +34,24 @@ pub struct Spool {
     pub path: PathBuf,
     /// Whether it has records.
     pub has_records: bool,
+    /// What is known beside it.
+    pub beside: Beside,
     /// Unix time of its start, in nanoseconds.
     started: i64,
+    /// Its process, as one that spools of others lack; `None` if it used no device.
+    own: Option<Other>,
+    /// Whether the process may have used devices before or after, for all that is known.
+    in_part: bool,
+}
+
+impl Spool {
+    /// What is known beside this spool when it is kept apart from `all` others.
+    pub fn beside_apart(&self, all: &[&Self]) -> Beside {
+        let mut beside = self.beside.clone();
+        let others = all.iter().filter(|other| other.path != self.path);
+        beside.others.extend(others.filter_map(|other| other.own.clone()));
+        beside
+    }
 }
 
 /// Collects from `folder`, into which `command` was recorded.
@@ -56,63 +71,83 @@ pub fn collect(folder: &Path, command: &[String], seen: &Seen) -> std::io::Resul
         }
     }
     spools.sort_by_key(|spool| (spool.started, spool.pid));
-    let faults = inject::faults(folder).unwrap_or_else(|error| {
+    let left = inject::faults(folder).unwrap_or_else(|error| {
         remarks.push(format!("what a process said about its recording cannot be read: {error}"));
         Vec::new()
     });
-    let paths: Vec<&Path> = spools.iter().map(|spool| spool.path.as_path()).collect();
-    let trace = (!paths.is_empty()).then(|| {
-        let mut trace = trace_from_spools(&paths)?;
-        trace.meta.source.command = Some(command.join(" "));
-        trace.meta.warnings.extend(remarks.iter().cloned());
-        trace.meta.warnings.extend(faults.iter().filter(|fault| !fault.before_recording).map(sentence));
-        let mut recorded: BTreeSet<u32> = spools.iter().map(|spool| spool.pid).collect();
-        let unrecorded = faults.iter().filter(|fault| fault.before_recording && !recorded.contains(&fault.pid));
-        trace.meta.unrecorded = unrecorded.map(without_a_recording).collect();
-        let with_spools = recorded.len();
-        recorded.extend(faults.iter().map(|fault| fault.pid));
-        // A process without a recording may be on any device.
-        let elsewhere = recorded.len() - with_spools;
-        let strangers = seen.unrecorded(&trace.devices, &recorded, |device| with_a_context(&trace, device) + elsewhere);
-        trace.meta.unrecorded.extend(strangers);
-        Ok(trace)
-    });
+    let mut others = Vec::new();
+    for Left { fault, spool } in &left {
+        match spools.iter_mut().find(|known| known.path == *spool) {
+            Some(spool) => spool.beside.fault = Some(fault.clone()),
+            None if fault.effect == Effect::NotRecorded => others.push(without_a_recording(fault)),
+            // Its spool is among the remarks.
+            None => remarks.push(fault.sentence()),
+        }
+    }
+    for spool in &mut spools {
+        spool.beside.others.clone_from(&others);
+        spool.beside.remarks.clone_from(&remarks);
+    }
+    let faults: Vec<Fault> = left.into_iter().map(|left| left.fault).collect();
+    let trace = (!spools.is_empty()).then(|| together(&mut spools, &faults, command, seen));
     Ok(Collected { spools, faults, remarks, trace })
 }
 
-/// How many of the recorded processes had a context on a device.
-fn with_a_context(trace: &Trace, device: u32) -> usize {
-    let on = trace.contexts.iter().filter(|context| trace.devices[context.device.index()].id == device);
-    on.map(|context| context.process).collect::<BTreeSet<_>>().len()
-}
-
-/// What a fault means, in one sentence.
-pub fn sentence(fault: &Fault) -> String {
-    let Fault { pid, message, before_recording, .. } = fault;
-    let who = format!("process {pid}{}", in_parentheses(&name_of(fault)));
-    if *before_recording {
-        format!("{who} was not recorded: {message}")
-    } else {
-        format!("the recording of {who} is not complete: {message}")
+/// Makes one trace of the spools, and adds to each what only the trace of all tells.
+fn together(spools: &mut [Spool], faults: &[Fault], command: &[String], seen: &Seen) -> Result<Trace, ConvertError> {
+    let paths: Vec<&Path> = spools.iter().map(|spool| spool.path.as_path()).collect();
+    let beside: Vec<Beside> = spools.iter().map(|spool| spool.beside.clone()).collect();
+    let mut trace = trace_from_collected(&paths, &beside)?;
+    trace.meta.source.command = Some(command.join(" "));
+    let mut known = Known::of(&trace);
+    for spool in spools.iter() {
+        known.add(spool.pid, spool.in_part || spool.beside.fault.is_some());
     }
-}
-
-fn in_parentheses(name: &str) -> String {
-    if name.is_empty() { String::new() } else { format!(" ({name})") }
-}
-
-/// The command line of the process, or its executable.
-fn name_of(fault: &Fault) -> String {
-    const LONGEST: usize = 80;
-    let name = if fault.command_line.is_empty() { fault.exe.clone() } else { fault.command_line.join(" ") };
-    match name.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}…", &name[..at]),
-        None => name,
+    faults.iter().for_each(|fault| known.add(fault.pid, true));
+    let strangers = seen.strangers(&trace, &known);
+    state_others(&mut trace, &strangers);
+    for spool in spools {
+        spool.beside.others.extend(strangers.iter().cloned());
+        spool.own = own(&trace, spool);
     }
+    Ok(trace)
 }
 
-fn without_a_recording(fault: &Fault) -> Unrecorded {
-    Unrecorded { pid: Some(fault.pid), name: name_of(fault), devices: Vec::new(), reason: Some(fault.message.clone()) }
+/// A process of the trace as one that other spools lack: when it worked, and on which devices.
+fn own(trace: &Trace, spool: &Spool) -> Option<Other> {
+    let process = trace.processes.iter().position(|process| process.pid == spool.pid)?;
+    let streams = trace.streams.iter().filter(|stream| stream.process.index() == process && !stream.ops.is_empty());
+    let mut other = Other {
+        pid: Some(spool.pid),
+        name: trace.processes[process].name.clone(),
+        reason: Some("it has a spool of its own".to_owned()),
+        has_spool: true,
+        ..Other::default()
+    };
+    let mut lived: Option<(i64, i64)> = None;
+    for stream in streams {
+        let device = &trace.devices[stream.device.index()].uuid;
+        if !other.devices.contains(device) {
+            other.devices.push(device.clone());
+        }
+        for op in stream.ops.clone().map(|op| op as usize) {
+            let [start, end] =
+                [trace.ops.start[op], trace.ops.end[op]].map(|time| trace.meta.epoch_ns.saturating_add(time.0));
+            lived = Some(lived.map_or((start, end), |(from, to)| (from.min(start), to.max(end))));
+        }
+    }
+    other.lived = Some(lived?);
+    Some(other)
+}
+
+fn without_a_recording(fault: &Fault) -> Other {
+    Other {
+        pid: Some(fault.pid),
+        name: fault.name(),
+        reason: Some(fault.message.clone()),
+        lived: fault.lived,
+        ..Other::default()
+    }
 }
 
 /// Reads a spool up to its first records.
@@ -120,9 +155,10 @@ fn look(path: &Path) -> Result<Spool, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let mut reader = Reader::new(BufReader::new(file)).map_err(|error| error.to_string())?;
     let header = reader.header();
-    let (pid, started) = (header.pid, header.start_realtime_ns);
+    let (pid, started, in_part) = (header.pid, header.start_realtime_ns, header.begins_late);
     let has_records = reader.any(|chunk| matches!(chunk, Ok(Chunk::Buffer { .. })));
-    Ok(Spool { pid, path: path.to_owned(), has_records, started })
+    let beside = Beside::default();
+    Ok(Spool { pid, path: path.to_owned(), has_records, beside, started, own: None, in_part })
 }
 
 #[cfg(test)]
@@ -136,17 +172,17 @@ mod tests {
             Header { pid, start_realtime_ns: started, command_line: vec![format!("p{pid}")], ..Header::default() };
         let mut spool = Writer::new(Vec::new(), &header).unwrap();
         spool.end(&End::default()).unwrap();
-        let path = folder.join(format!("{pid}-{started}.bubcap"));
+        let path = folder.join(format!("{pid}-1.bubcap"));
         std::fs::write(&path, spool.into_inner()).unwrap();
         path
     }
 
-    fn leave_fault(folder: &Path, pid: u32, before_recording: bool) {
+    fn leave_fault(folder: &Path, pid: u32, effect: Effect) {
         let fault = Fault {
             pid,
             command_line: vec!["python".to_owned(), "x".repeat(200)],
             message: "another tool records it".to_owned(),
-            before_recording,
+            effect,
             ..Fault::default()
         };
         std::fs::write(folder.join(format!("{pid}-1.fault.json")), serde_json::to_vec(&fault).unwrap()).unwrap();
@@ -159,10 +195,10 @@ mod tests {
     #[test]
     fn a_folder_without_spools_is_no_trace_and_no_failure() {
         let folder = tempfile::tempdir().unwrap();
-        leave_fault(folder.path(), 7, true);
+        leave_fault(folder.path(), 7, Effect::NotRecorded);
         let collected = collected(folder.path());
         assert!(collected.trace.is_none() && collected.spools.is_empty() && collected.remarks.is_empty());
-        let said = sentence(&collected.faults[0]);
+        let said = collected.faults[0].sentence();
         assert!(said.starts_with("process 7 (python x") && said.ends_with("not recorded: another tool records it"));
         assert!(said.chars().count() < 160, "{said}");
     }
@@ -187,8 +223,8 @@ mod tests {
         let cut = leave(folder.path(), 6, 100);
         std::fs::write(&cut, &std::fs::read(&cut).unwrap()[..20]).unwrap();
         std::fs::write(folder.path().join("8-1.bubcap"), "").unwrap();
-        leave_fault(folder.path(), 5, false);
-        leave_fault(folder.path(), 9, true);
+        leave_fault(folder.path(), 5, Effect::Incomplete);
+        leave_fault(folder.path(), 9, Effect::NotRecorded);
         let collected = collected(folder.path());
         assert_eq!(collected.spools.len(), 1);
         let meta = collected.trace.unwrap().unwrap().meta;

@@ -5,9 +5,10 @@ use std::ffi::OsStr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use cupti::spool::Other;
 use nvml_wrapper::Nvml;
 
-use crate::trace::{Device, Unrecorded};
+use crate::trace::Trace;
 
 /// How often the driver is asked.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -50,37 +51,73 @@ impl Seen {
         }
     }
 
-    /// The processes that were on one of `devices` beside the `recorded` ones. In a container the driver's process
-    /// numbers may be those of the host: there they are believed only if a recorded process is among them, and otherwise
-    /// only that there are more on a device than may be `own`, by its number in the trace.
-    pub(super) fn unrecorded(
-        &self,
-        devices: &[Device],
-        recorded: &BTreeSet<u32>,
-        own: impl Fn(u32) -> usize,
-    ) -> Vec<Unrecorded> {
+    /// The processes that were on devices of the trace beside the known ones.
+    ///
+    /// Inside a container a driver of today gives the numbers that processes have there and leaves out all others, which
+    /// therefore nobody can see; older ones give the host's numbers. So there numbers are believed only if a known process
+    /// is among them. Otherwise there is a stranger on a device only if there were more processes than can have been known
+    /// ones.
+    pub(super) fn strangers(&self, trace: &Trace, known: &Known) -> Vec<Other> {
         let on = |uuid: &str| self.devices.get(uuid).filter(|_| !uuid.is_empty());
-        let mut seen = devices.iter().filter_map(|device| on(&device.uuid));
-        let numbers_hold = self.numbers_hold || seen.any(|seen| recorded.iter().any(|pid| seen.has(*pid)));
-        let mut found: BTreeMap<u32, Unrecorded> = BTreeMap::new();
-        let mut unknown = Vec::new();
-        for device in devices {
-            let Some(seen) = on(&device.uuid) else { continue };
+        let uuids = || trace.devices.iter().map(|device| device.uuid.as_str());
+        let numbers_hold =
+            self.numbers_hold || uuids().filter_map(on).any(|seen| known.pids.iter().any(|pid| seen.has(*pid)));
+        let mut found: BTreeMap<u32, Other> = BTreeMap::new();
+        let mut crowded = Vec::new();
+        for uuid in uuids() {
+            let Some(seen) = on(uuid) else { continue };
             if numbers_hold {
-                for (&pid, name) in seen.processes.iter().filter(|(pid, _)| !recorded.contains(pid)) {
-                    let entry = found.entry(pid).or_insert_with(|| Unrecorded {
+                for (&pid, name) in seen.processes.iter().filter(|(pid, _)| !known.pids.contains(pid)) {
+                    let entry = found.entry(pid).or_insert_with(|| Other {
                         pid: Some(pid),
                         name: name.clone(),
-                        ..Unrecorded::default()
+                        ..Other::default()
                     });
-                    entry.devices.push(device.id);
+                    entry.devices.push(uuid.to_owned());
                 }
-            } else if seen.at_once > own(device.id) {
-                unknown.push(device.id);
+            } else if seen.at_once > known.at_most_on(uuid) {
+                crowded.push(uuid.to_owned());
             }
         }
-        let unknown = (!unknown.is_empty()).then(|| Unrecorded { devices: unknown, ..Unrecorded::default() });
-        found.into_values().chain(unknown).collect()
+        let crowd = (!crowded.is_empty()).then(|| Other { devices: crowded, ..Other::default() });
+        found.into_values().chain(crowd).collect()
+    }
+}
+
+/// The processes that were recorded, or said that they were not.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    pids: BTreeSet<u32>,
+    /// Those with a context on a device, by its UUID.
+    on: BTreeMap<String, BTreeSet<u32>>,
+    /// Those that may have been on any device.
+    anywhere: BTreeSet<u32>,
+}
+
+impl Known {
+    /// The processes of a trace and where they were.
+    pub(super) fn of(trace: &Trace) -> Self {
+        let mut known = Self::default();
+        for context in &trace.contexts {
+            let pid = trace.processes[context.process.index()].pid;
+            known.on.entry(trace.devices[context.device.index()].uuid.clone()).or_default().insert(pid);
+        }
+        known
+    }
+
+    /// Adds a process, which may have been on other devices than those it was recorded on if it was recorded `in_part`
+    /// or on none.
+    pub(super) fn add(&mut self, pid: u32, in_part: bool) {
+        self.pids.insert(pid);
+        if in_part || !self.on.values().any(|on| on.contains(&pid)) {
+            self.anywhere.insert(pid);
+        }
+    }
+
+    /// How many of them can have been on a device.
+    fn at_most_on(&self, uuid: &str) -> usize {
+        let on = self.on.get(uuid);
+        on.map_or(0, BTreeSet::len) + self.anywhere.iter().filter(|pid| !on.is_some_and(|on| on.contains(pid))).count()
     }
 }
 
@@ -166,28 +203,42 @@ fn plain_uuid(uuid: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn device(id: u32, uuid: &str) -> Device {
-        Device { id, uuid: uuid.to_owned(), ..Device::default() }
-    }
+    use crate::trace::{Device, TraceBuilder};
 
     fn processes(pids: &[u32]) -> Vec<(u32, String)> {
         pids.iter().map(|&pid| (pid, format!("p{pid}"))).collect()
     }
 
-    fn found(seen: &Seen, devices: &[Device], recorded: &[u32]) -> Vec<(Option<u32>, String, Vec<u32>)> {
-        found_beside(seen, devices, recorded, |_| recorded.len())
+    /// A trace with these devices, on each of which these processes have a context.
+    fn trace(devices: &[(&str, &[u32])]) -> Trace {
+        let mut builder = TraceBuilder::new();
+        for (id, (uuid, pids)) in (0..).zip(devices) {
+            let device = builder.device(id);
+            builder.describe_device(device, Device { uuid: (*uuid).to_owned(), ..Device::default() });
+            for &pid in *pids {
+                let process = builder.process(pid);
+                builder.context(process, id, device);
+            }
+        }
+        builder.finish().unwrap()
     }
 
-    fn found_beside(
-        seen: &Seen,
-        devices: &[Device],
-        recorded: &[u32],
-        own: impl Fn(u32) -> usize,
-    ) -> Vec<(Option<u32>, String, Vec<u32>)> {
-        let recorded = recorded.iter().copied().collect();
-        let unrecorded = seen.unrecorded(devices, &recorded, own).into_iter();
-        unrecorded.map(|process| (process.pid, process.name, process.devices)).collect()
+    /// The strangers when all of the trace and the `further` ones are known.
+    fn strangers(seen: &Seen, devices: &[(&str, &[u32])], further: &[u32]) -> Vec<(Option<u32>, String, Vec<String>)> {
+        let trace = trace(devices);
+        let mut known = Known::of(&trace);
+        trace
+            .processes
+            .iter()
+            .map(|process| process.pid)
+            .chain(further.iter().copied())
+            .for_each(|pid| known.add(pid, false));
+        let strangers = seen.strangers(&trace, &known).into_iter();
+        strangers.map(|other| (other.pid, other.name, other.devices)).collect()
+    }
+
+    fn uuids(uuids: &[&str]) -> Vec<String> {
+        uuids.iter().map(|&uuid| uuid.to_owned()).collect()
     }
 
     #[test]
@@ -197,43 +248,46 @@ mod tests {
         seen.add("aa", &processes(&[10, 77]));
         seen.add("bb", &processes(&[11, 77]));
         seen.add("cc", &processes(&[99]));
-        let devices = [device(0, "aa"), device(3, "bb")];
-        let stranger = (Some(77), "p77".to_owned(), vec![0, 3]);
-        assert_eq!(found(&seen, &devices, &[10, 11]), [stranger]);
-        assert_eq!(found(&seen, &devices, &[10, 11, 77]), []);
-        assert_eq!(found(&seen, &devices[1..], &[11, 77]), []);
-        assert_eq!(found(&seen, &[device(0, "")], &[10]), [], "a device that cannot be told");
+        let stranger = (Some(77), "p77".to_owned(), uuids(&["aa", "bb"]));
+        assert_eq!(strangers(&seen, &[("aa", &[10]), ("bb", &[11])], &[]), [stranger]);
+        assert_eq!(strangers(&seen, &[("aa", &[10]), ("bb", &[11])], &[77]), []);
+        assert_eq!(strangers(&seen, &[("bb", &[11])], &[77]), []);
+        assert_eq!(strangers(&seen, &[("", &[10])], &[]), [], "a device that cannot be told");
     }
 
     #[test]
     fn numbers_of_another_namespace_are_not_believed() {
         let mut seen = Seen::default();
         seen.add("aa", &processes(&[4001]));
-        let devices = [device(0, "aa")];
-        assert_eq!(found(&seen, &devices, &[10]), [], "it may be the recorded process itself");
+        assert_eq!(strangers(&seen, &[("aa", &[10])], &[]), [], "it may be the recorded process itself");
         seen.add("aa", &processes(&[4001, 4002]));
-        assert_eq!(found(&seen, &devices, &[10]), [(None, String::new(), vec![0])], "two, and one was recorded");
-        assert_eq!(found(&seen, &devices, &[10, 11]), []);
+        let one = [(None, String::new(), uuids(&["aa"]))];
+        assert_eq!(strangers(&seen, &[("aa", &[10])], &[]), one, "two, and one was recorded");
+        assert_eq!(strangers(&seen, &[("aa", &[10, 11])], &[]), []);
+        assert_eq!(strangers(&seen, &[("aa", &[10])], &[11]), [], "one of which it is not known where it was");
         seen.add("aa", &processes(&[4003]));
-        assert_eq!(found(&seen, &devices, &[10, 11]), [], "three, but never at one time");
+        assert_eq!(strangers(&seen, &[("aa", &[10, 11])], &[]), [], "three, but never at one time");
+    }
+
+    #[test]
+    fn processes_on_one_device_do_not_hide_a_stranger_on_another() {
+        let mut seen = Seen::default();
+        seen.add("aa", &processes(&[4001]));
+        seen.add("bb", &processes(&[4002, 4009]));
+        let devices: [(&str, &[u32]); 2] = [("aa", &[10]), ("bb", &[11])];
+        assert_eq!(strangers(&seen, &devices, &[]), [(None, String::new(), uuids(&["bb"]))]);
+        let trace = trace(&devices);
+        let mut known = Known::of(&trace);
+        known.add(10, true);
+        known.add(11, false);
+        assert_eq!(seen.strangers(&trace, &known), [], "one that was recorded in part may have been there before");
     }
 
     #[test]
     fn in_the_first_namespace_a_stranger_is_named_even_if_nothing_recorded_was_seen() {
         let mut seen = Seen { numbers_hold: true, ..Seen::default() };
         seen.add("aa", &processes(&[77]));
-        assert_eq!(found(&seen, &[device(0, "aa")], &[10]), [(Some(77), "p77".to_owned(), vec![0])]);
-    }
-
-    #[test]
-    fn numbers_of_another_namespace_are_counted_for_each_device() {
-        let mut seen = Seen::default();
-        // Two were recorded, one on each device, and a stranger is on the second.
-        seen.add("aa", &processes(&[4001]));
-        seen.add("bb", &processes(&[4002, 4003]));
-        let devices = [device(0, "aa"), device(1, "bb")];
-        assert_eq!(found_beside(&seen, &devices, &[10, 11], |_| 1), [(None, String::new(), vec![1])]);
-        assert_eq!(found_beside(&seen, &devices, &[10, 11], |_| 2), []);
+        assert_eq!(strangers(&seen, &[("aa", &[10])], &[]), [(Some(77), "p77".to_owned(), uuids(&["aa"]))]);
     }
 
     #[test]
@@ -242,7 +296,7 @@ mod tests {
         seen.add("aa", &[(5, String::new())]);
         seen.add("aa", &[(5, "python".to_owned())]);
         seen.add("aa", &[(5, "other".to_owned())]);
-        assert_eq!(found(&seen, &[device(0, "aa")], &[]).len(), 1);
+        assert_eq!(seen.devices["aa"].at_once, 1);
         assert_eq!(seen.devices["aa"].processes[&5], "python");
     }
 

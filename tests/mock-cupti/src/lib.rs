@@ -11,6 +11,7 @@
 //! | `refuse` | `KIND:RESULT`: enabling this kind gives this result |
 //! | `complete` | `worker`: buffers are completed on a thread of the library's own |
 //! | `timestamp` | `fails`: `cuptiGetTimestamp` does not work |
+//! | `times` | `now`: records have the time at which they are made, not one that follows from their correlation id |
 //!
 //! Under the name `libcuda.so.1` it plays libcuda: `MOCK_CUDA` is the result of its functions (0), so 34 makes it the
 //! toolkit's stub.
@@ -66,10 +67,15 @@ pub unsafe extern "C" fn cuptiGetTimestamp(timestamp: *mut u64) -> u32 {
     if options().timestamp_fails {
         return UNKNOWN;
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
     // SAFETY: the caller gives a place for the result.
-    unsafe { *timestamp = u64::try_from(now).unwrap_or(u64::MAX) };
+    unsafe { *timestamp = now() };
     SUCCESS
+}
+
+/// `CLOCK_REALTIME` in nanoseconds.
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    u64::try_from(now).unwrap_or(u64::MAX)
 }
 
 #[unsafe(no_mangle)]

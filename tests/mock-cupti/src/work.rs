@@ -161,7 +161,7 @@ impl Filling {
     }
 
     fn api(&mut self, correlation: u32) {
-        let time = u64::from(correlation) * 1000;
+        let time = time(correlation);
         self.put(
             API_BYTES,
             &[
@@ -176,7 +176,7 @@ impl Filling {
     }
 
     fn kernel(&mut self, correlation: u32, finished: bool) {
-        let time = u64::from(correlation) * 1000 + 200;
+        let time = time(correlation) + 200;
         let end = if finished { time + 600 } else { 0 };
         self.put(
             options().kernel_bytes,
@@ -214,6 +214,11 @@ impl Filling {
             callback(|| unsafe { completed(std::ptr::null_mut(), 0, self.start, self.size, self.used) });
         }
     }
+}
+
+/// When a launch happens.
+fn time(correlation: u32) -> u64 {
+    if options().times_now { crate::now() } else { u64::from(correlation) * 1000 }
 }
 
 pub(crate) fn launch(threads: u32, launches: u32) {
