@@ -477,17 +477,16 @@ fn what_was_not_recorded_is_said_of_the_trace_and_of_kept_spools() {
     let (cupti, target) = mock();
     let record = |options: &[&str], script: &str| {
         let place = Place::new();
-        let mut said = Vec::new();
-        for output in ["t.bubbles.parquet", "t.bubcap"] {
-            let fixed = ["--cupti", &cupti, "-o", output, "--report", "r.json", "--format", "json"];
-            let mut command = place.bubble_report(&[&fixed, options].concat());
-            command.args(["sh", "-c", script, &target]).env("TARGET_MOCK", &cupti).env("MOCK_CUPTI", "times=now");
-            let (_, stderr) = outcome(&mut command);
-            assert!(place.path("r.json").exists(), "{stderr}");
-            said.push(reasons(&place.path("r.json")));
+        let fixed = ["--cupti", &cupti, "-o", "t.bubcap", "--report", "r.json", "--format", "json"];
+        let mut command = place.bubble_report(&[&fixed, options].concat());
+        command.args(["sh", "-c", script, &target]).env("TARGET_MOCK", &cupti).env("MOCK_CUPTI", "times=now");
+        let (_, stderr) = outcome(&mut command);
+        assert!(place.path("r.json").exists(), "{script}: {stderr}");
+        let said = reasons(&place.path("r.json"));
+        if place.path("t.bubcap").exists() {
+            assert_eq!(reasons_of(&place.path("t.bubcap")), said, "of the kept spool");
         }
-        assert_eq!(said[0].replace(char::is_numeric, ""), said[1].replace(char::is_numeric, ""));
-        (place, said.remove(0))
+        (place, said)
     };
 
     // Ended in order, one after the other.
@@ -495,9 +494,8 @@ fn what_was_not_recorded_is_said_of_the_trace_and_of_kept_spools() {
     assert_eq!(said, "[]");
 
     // A buffer with work that has not finished is lost with the process.
-    let (place, said) = record(&[], "exec \"$0\" inject:1 launch:1:300 unfinished sleep:700 kill:9");
+    let (_, said) = record(&[], "exec \"$0\" inject:1 launch:1:300 unfinished sleep:700 kill:9");
     assert!(said.contains("1 buffer of records was not given back"), "{said}");
-    assert!(reasons_of(&place.path("t.bubcap")).contains("1 buffer of records was not given back"));
     let (_, said) = record(&[], "exec \"$0\" inject:1 launch:1:300 sleep:700 kill:9");
     assert_eq!(said, "[]", "what is fetched in time is not lost");
 
