@@ -59,7 +59,8 @@ def cost_rows(found, part, sections):
                     other = values_of(found, part, rival + level, section)
                     if other:
                         pair = paired(values, other)
-                        against[place] = f"{middle / statistics.median(other):.3f}" + (f" (pairs {pair:.3f})" if pair else "")
+                        against[place] = f"{middle / statistics.median(other):.3f}" + (
+                            f" (pairs {pair:.3f}, least {min(values) / min(other):.3f})" if pair else "")
             added = "" if condition == "off" else f"{middle - base:+.2f}"
             yield (f"| {SECTIONS[section][0]} | {words} | {number(middle)} ({number(min(values))} to {number(max(values))}, "
                    f"{len(values)} ×) | {added} | {middle / base:.3f} | {against[0]} | {against[1]} |")
@@ -234,7 +235,10 @@ def write(folder, document):
         f"Measured on {said['date']} on one {gpu[0]} (driver {gpu[1]}, CUDA {said['toolkit']}), {said['cpus']} processors "
         f"({said['cpu']}), Linux {said['kernel']}, CUPTI of `nvidia-cuda-cupti` {packages.get('nvidia-cuda-cupti', '?')}, "
         f"PyTorch {packages.get('torch', '?')}, Nsight Systems {said['nsys'].split('-')[0]}. The host is shared and noisy: every "
-        "condition runs in a process of its own, in turn, and medians and ratios of the same run are what to read.", "",
+        "condition runs in a process of its own, in turn, and medians and ratios of the same run are what to read. From one "
+        "process to the next the same program takes up to 1.5 times as long, recorded or not, so a difference of some percent "
+        "between two medians is not one between two recorders: *pairs* is the median of the ratios within a repetition, "
+        "*least* the ratio of the quickest runs, which such a machine disturbs least.", "",
         "- **off**: the program alone.",
         "- **bubblescope**: what `bubble-report record` sets for a program, with its defaults.",
         "- **bare CUPTI**: `scripts/measure/bare_inject.c`, the smallest client with the same kinds, the same buffers and the "
