@@ -25,7 +25,7 @@ pub struct Diagnosis {
     pub gpus: Result<Vec<String>, String>,
     /// Every libcupti found, the first to be tried first; the others are not, if it was asked for.
     pub libraries: Vec<Library>,
-    /// The recorder library that is loaded into programs, or why there is none.
+    /// The recorder library that is loaded into programs, or why there is none, or none that is kept.
     pub recorder: Result<PathBuf, String>,
     /// What may be in the way.
     pub conflicts: Vec<String>,
@@ -152,11 +152,18 @@ pub fn examine(program: &Path, scratch: &Path, cupti: Option<PathBuf>) -> Diagno
         kernel_module: survey.kernel_module.clone(),
         gpus: probe.gpus,
         libraries,
-        recorder: library::locate()
-            .map(|library| library.path().to_owned())
-            .map_err(|error| format!("{:#}", anyhow::Error::from(error))),
+        recorder: recorder(),
         conflicts: missing.into_iter().chain(in_the_way).collect(),
         recording: probe.recording,
+    }
+}
+
+/// The recorder library that stays where it is.
+fn recorder() -> Result<PathBuf, String> {
+    let library = library::locate().map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
+    match library.not_kept() {
+        Some(reason) => Err(format!("is written to a temporary folder for each recording: {reason}")),
+        None => Ok(library.path().to_owned()),
     }
 }
 

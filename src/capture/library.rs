@@ -22,7 +22,14 @@ const EMBEDDED: Option<&[u8]> = None;
 #[derive(Debug)]
 pub struct Library {
     path: PathBuf,
-    _temporary: Option<TempDir>,
+    temporary: Option<Temporary>,
+}
+
+#[derive(Debug)]
+struct Temporary {
+    _folder: TempDir,
+    /// Why it is not kept.
+    reason: String,
 }
 
 impl Library {
@@ -31,8 +38,13 @@ impl Library {
         &self.path
     }
 
+    /// Why the file goes away with this, if it does.
+    pub fn not_kept(&self) -> Option<&str> {
+        self.temporary.as_ref().map(|temporary| temporary.reason.as_str())
+    }
+
     fn lasting(path: PathBuf) -> Self {
-        Self { path, _temporary: None }
+        Self { path, temporary: None }
     }
 }
 
@@ -58,12 +70,19 @@ pub fn locate() -> Result<Library, LibraryError> {
         return Ok(Library::lasting(path));
     }
     let bytes = EMBEDDED.ok_or(LibraryError::NotCarried)?;
-    if let Some(path) = cache(&|name| env::var_os(name)).and_then(|cache| kept(&cache, bytes).ok()) {
-        return Ok(Library::lasting(path));
-    }
-    let temporary = tempfile::Builder::new().prefix("bubblescope-").tempdir().map_err(LibraryError::Unwritable)?;
-    let path = kept(temporary.path(), bytes).map_err(LibraryError::Unwritable)?;
-    Ok(Library { path, _temporary: Some(temporary) })
+    library(cache(&|name| env::var_os(name)), bytes)
+}
+
+/// The library with these bytes in the cache folder, or else in a temporary one.
+fn library(cache: Option<PathBuf>, bytes: &[u8]) -> Result<Library, LibraryError> {
+    let reason = match cache.map(|cache| kept(&cache, bytes).map_err(|error| (cache, error))) {
+        Some(Ok(path)) => return Ok(Library::lasting(path)),
+        Some(Err((cache, error))) => format!("the cache folder {} cannot be written: {error}", cache.display()),
+        None => "there is no cache folder: neither HOME nor XDG_CACHE_HOME is set".to_owned(),
+    };
+    let folder = tempfile::Builder::new().prefix("bubblescope-").tempdir().map_err(LibraryError::Unwritable)?;
+    let path = kept(folder.path(), bytes).map_err(LibraryError::Unwritable)?;
+    Ok(Library { path, temporary: Some(Temporary { _folder: folder, reason }) })
 }
 
 fn beside(exe: &Path) -> Option<PathBuf> {
@@ -123,6 +142,11 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
         assert!(kept(&file, b"library").is_err());
+        let temporary = library(Some(file.clone()), b"library").unwrap();
+        assert_eq!(fs::read(temporary.path()).unwrap(), b"library");
+        assert!(temporary.not_kept().unwrap().contains(file.to_str().unwrap()));
+        assert!(library(None, b"library").unwrap().not_kept().unwrap().contains("HOME"));
+        assert_eq!(library(Some(folder.path().join("cache")), b"library").unwrap().not_kept(), None);
     }
 
     #[test]

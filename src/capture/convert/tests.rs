@@ -644,7 +644,7 @@ fn a_spool_that_could_not_be_written_to_its_end_says_why_and_counts_what_is_lost
         ..Fault::default()
     };
     let early = || Part { until: 4, cut: END, ..Part::whole(1, &[1, 3]) };
-    assert_eq!(missing(&[early(), Part::whole(2, &[0, 9])], &[fault.clone()]), [(1, 4, 10)]);
+    assert_eq!(missing(&[early(), Part::whole(2, &[0, 9])], std::slice::from_ref(&fault)), [(1, 4, 10)]);
     let mut kept = Vec::new();
     let beside = Beside { fault: Some(fault), ..Beside::default() };
     annotate(early().spool().as_slice(), &mut kept, &beside).unwrap();
