@@ -265,8 +265,8 @@ def write(folder, document):
     if memory_before:
         text += ["### Before the recorder gave memory back", "",
                  "The minutes below ran with an earlier version. When records come faster than their file is written, the pool "
-                 "takes more buffers, to lose nothing; that version kept them. The present one gives them back, which was not "
-                 "measured again over minutes with a disk that falls behind.", "", *memory(memory_before), ""]
+                 "takes more buffers, to lose nothing; that version kept them. The present one gives them back when they have not "
+                 "been needed for a while.", "", *memory(memory_before), ""]
     text += ["Repeat it with `scripts/measure/record_overhead.py measure overhead.json` and `record_overhead.py memory "
              "memory.json` on a machine with a GPU (`--only stays` and `--only settings` for a part in a run of its own); this page is made of those files by its `write`.", ""]
     document.write_text("\n".join(text))
