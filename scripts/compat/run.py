@@ -333,7 +333,7 @@ class Runner:
                     break
                 text += more.decode(errors="replace")
         _, status = os.waitpid(child, 0)
-        done = {"code": os.waitstatus_to_exitcode(status), "errors": text.replace("\r", "\n"), "spools": [kept] if kept.exists() else [],
+        done = {"code": os.waitstatus_to_exitcode(status), "errors": text.replace("\r", "\n").replace("^C", ""), "spools": [kept] if kept.exists() else [],
                 "took_s": round(time.monotonic() - begun, 2), "report": None}
         done["counts"] = recorded_counts(done["errors"])
         if report.exists():
