@@ -1,5 +1,5 @@
 // A program that marks what it does with NVTX: `measured` around its steps, `step 0`, `step 1`, … around each, and one
-// range on a thread of its own that spans all of it. With an argument it counts only what lies in `measured`.
+// range that is started and ended, not pushed, around all of it. With an argument it counts only what lies in `measured`.
 #include <nvtx3/nvToolsExt.h>
 
 #include <string>

@@ -113,6 +113,21 @@ def summed(counts):
     return {key: sum(one.get(key, 0) for one in counts) for key in keys} if counts else None
 
 
+def compare(entry, done):
+    """Notes where what was recorded is not what the program counted; a program that counted nothing is a problem."""
+    for kind, counted in (entry["expected"]["program"] or {"kernels": -1}).items():
+        recorded = (done["counts"] or {}).get(kind)
+        if recorded != counted:
+            entry["problems"].append(f"{recorded} {kind} recorded, {counted} counted")
+
+
+def logged(log):
+    """What the program `killed` wrote down as it went: seconds, kernels and copies that were done. A last line that is
+    cut is left out."""
+    lines = [line.split() for line in log.read_text().splitlines() if len(line.split()) == 3]
+    return [(float(time_), int(kernels), int(copies)) for time_, kernels, copies in lines]
+
+
 def start(command, extra=None, **options):
     return subprocess.Popen(command, env={**os.environ, **(extra or {})}, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, **options)
@@ -265,8 +280,7 @@ class Runner:
         command = [str(self.programs / "killed"), "3", str(log)]
         done = self.record("killed", command, [])
         entry = self.entry("killed with SIGKILL in the middle", ["killed", "3", "LOG"], [], done)
-        lines = [line.split() for line in log.read_text().splitlines() if len(line.split()) == 3]
-        times = [(float(time_), int(kernels), int(copies)) for time_, kernels, copies in lines]
+        times = logged(log)
         recorded = done["counts"] or {}
         last = times[-1]
         earlier = [line for line in times if line[0] <= last[0] - 1.0][-1]
@@ -290,9 +304,9 @@ class Runner:
         command, options = [str(self.programs / "killed"), "3", str(log)], ["--delay=500ms", "--duration=1s"]
         done = self.record("timed", command, options)
         entry = self.entry("a second of a program, by time", ["killed", "3", "LOG"], options, done)
-        lines = [line.split() for line in log.read_text().splitlines() if len(line.split()) == 3]
-        whole = float(lines[-1][0]) - float(lines[0][0])
-        rate = int(lines[-1][1]) / whole
+        times = logged(log)
+        whole = times[-1][0] - times[0][0]
+        rate = times[-1][1] / whole
         kernels, span = (done["counts"] or {}).get("kernels", 0), sum(one["span_ns"] for one in entry["devices"]) / 1e9
         entry["expected"] = {"program, in a second": {"kernels": round(rate)}}
         if done["code"] != 128 + 9:
@@ -342,9 +356,7 @@ class Runner:
         entry["expected"] = {"program": summed(machine.marked(done["errors"], "counted: "))}
         if done["code"] != 6:
             entry["problems"].append(f"exit code {done['code']}, not 6")
-        for kind, counted in (entry["expected"]["program"] or {"kernels": -1}).items():
-            if (done["counts"] or {}).get(kind) != counted:
-                entry["problems"].append(f"{(done['counts'] or {}).get(kind)} {kind} recorded, {counted} counted")
+        compare(entry, done)
         if not done["report"]:
             entry["problems"].append("no report")
         left = sorted(path.name for path in folder.iterdir() if path not in (kept, report))
@@ -381,9 +393,7 @@ class Runner:
         entry = self.entry(f"runs for {length:.0f} s: four threads and a graph",
                            ["minutes", f"{length:.0f}", "4", "1", "4000", "LOG"], [], done)
         entry["expected"] = {"program": summed(machine.marked(done["out"], "counted: "))}
-        for kind, counted in (entry["expected"]["program"] or {"kernels": -1}).items():
-            if (done["counts"] or {}).get(kind) != counted:
-                entry["problems"].append(f"{(done['counts'] or {}).get(kind)} {kind} recorded, {counted} counted")
+        compare(entry, done)
         if done["code"]:
             entry["problems"].append(f"exit code {done['code']}")
         watched = finish(watcher, 300)
