@@ -420,6 +420,17 @@ mod tests {
         columns.shown().to_vec()
     }
 
+    /// A lane of intervals, each after a gap, and the end of the last.
+    fn laid_out(steps: Vec<(i64, i64)>) -> (Lane, i64) {
+        let mut time = 0;
+        let mut pieces = Vec::new();
+        for (gap, length) in steps {
+            time += gap + length;
+            pieces.push(piece(time - length, time));
+        }
+        (pack(pieces.len(), |at| pieces[at]).swap_remove(0), time)
+    }
+
     proptest! {
         #[test]
         fn columns_hold_the_busy_time_at_every_zoom(
@@ -428,15 +439,9 @@ mod tests {
             span in 1_000_i64..500_000,
             width in 10_usize..300,
         ) {
-            let mut time = 0;
-            let mut pieces = Vec::new();
-            for (gap, length) in steps {
-                time += gap + length;
-                pieces.push(piece(time - length, time));
-            }
-            let lane = &pack(pieces.len(), |at| pieces[at])[0];
+            let (lane, _) = laid_out(steps);
             let view = Viewport::new(from, span);
-            let columns = shares(lane, view, width);
+            let columns = shares(&lane, view, width);
             let busy = lane.busy(view.start(), view.end()) as f64;
             let ns_per_px = view.ns_per_px(width as f32);
             let drawn: f64 = columns.iter().map(|column| f64::from(column.share())).sum::<f64>() * ns_per_px;
@@ -461,16 +466,10 @@ mod tests {
             span in 1_000_i64..60_000,
             width in 10_usize..4000,
         ) {
-            let mut time = 0;
-            let mut pieces = Vec::new();
-            for (gap, length) in steps {
-                time += gap + length;
-                pieces.push(piece(time - length, time));
-            }
-            let lane = &pack(pieces.len(), |at| pieces[at])[0];
+            let (lane, time) = laid_out(steps);
             let view = Viewport::new((time as f64 * from) as i64, span);
             let mut columns = Columns::default();
-            columns.fill(lane, view, width);
+            columns.fill(&lane, view, width);
             let found: Vec<u32> = columns.boxes().iter().map(|found| found.at).collect();
             let scale = Scale::of(view, width);
             let wide = |at: &u32| {
