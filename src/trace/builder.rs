@@ -135,6 +135,8 @@ pub struct TraceBuilder {
     kinds: Vec<Option<ApiKind>>,
     processes: Vec<Process>,
     process_ids: FxHashMap<u32, ProcessIdx>,
+    /// How many numbers have been looked at for processes that cannot have their own.
+    stand_ins: u32,
     devices: Vec<Device>,
     device_ids: FxHashMap<u32, DeviceIdx>,
     contexts: Vec<Context>,
@@ -174,6 +176,31 @@ impl TraceBuilder {
             self.processes.push(Process { pid, name: String::new() });
             ProcessIdx::from_index(self.processes.len() - 1)
         })
+    }
+
+    /// A process that is none of those that are there. It has this number if no other has it, and otherwise one that
+    /// stands in for it: those of one trace are all different, while processes of several machines or containers, and
+    /// programs that follow each other in one process, can have the same.
+    pub fn separate_process(&mut self, pid: Option<u32>) -> ProcessIdx {
+        let free = |pid: &u32| !self.process_ids.contains_key(pid);
+        let pid = pid.filter(free).unwrap_or_else(|| {
+            // From the top, where no system has processes: Linux numbers them with 22 bits (`PID_MAX_LIMIT`), so no
+            // stand-in takes the number of a process that comes later. Where one starts, the one before has stopped.
+            let stand_in = (self.stand_ins..u32::MAX).map(|step| u32::MAX - step).find(free).unwrap_or(0);
+            self.stand_ins = u32::MAX - stand_in;
+            stand_in
+        });
+        self.process(pid)
+    }
+
+    /// The process with this id, if it was added.
+    pub fn find_process(&self, pid: u32) -> Option<ProcessIdx> {
+        self.process_ids.get(&pid).copied()
+    }
+
+    /// The number of a process.
+    pub fn pid(&self, process: ProcessIdx) -> u32 {
+        self.processes[process.index()].pid
     }
 
     /// The device with this number, new if it was not there.
@@ -639,5 +666,39 @@ fn event_row(event: &EventInput, at: impl Fn(i64) -> Ns) -> EventRecord {
         device_time: (event.device_time != 0).then(|| at(event.device_time)),
         correlation: event.correlation,
         call: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustc_hash::FxHashSet;
+
+    use super::*;
+
+    #[test]
+    fn separate_processes_have_numbers_of_their_own() {
+        let mut builder = TraceBuilder::new();
+        let mut add = |pid| {
+            let process = builder.separate_process(pid);
+            builder.pid(process)
+        };
+        assert_eq!([Some(100), Some(99), Some(100), Some(98)].map(&mut add), [100, 99, u32::MAX, 98]);
+        // A number that stands in for another's may be a later one's own.
+        assert_eq!([Some(u32::MAX), Some(u32::MAX - 3)].map(&mut add), [u32::MAX - 1, u32::MAX - 3]);
+        assert_eq!([None, None, Some(u32::MAX - 3)].map(&mut add), [u32::MAX - 2, u32::MAX - 4, u32::MAX - 5]);
+        assert_eq!(builder.find_process(98).map(|process| builder.pid(process)), Some(98));
+        assert_eq!(builder.find_process(97), None);
+    }
+
+    #[test]
+    fn a_hundred_thousand_namesakes_are_told_apart_in_no_time() {
+        let mut builder = TraceBuilder::new();
+        let pids: FxHashSet<u32> = (0..100_000)
+            .map(|_| {
+                let process = builder.separate_process(Some(7));
+                builder.pid(process)
+            })
+            .collect();
+        assert_eq!(pids.len(), 100_000);
     }
 }

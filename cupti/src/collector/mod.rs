@@ -24,6 +24,7 @@ pub use signals::Masked;
 pub use watch::{Event, Listener, RangeText, Watch};
 
 use crate::loader::{Cupti, Driver, DriverError, LoaderError};
+use crate::process::Birth;
 use crate::spool::{Drops, Header, RecordSize, Writer};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use cupti_sys::Api;
@@ -37,6 +38,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
+
+/// The key of the note in a spool that tells how it is recorded, and by `process` which process it is of
+/// ([`Birth`](crate::process::Birth)).
+pub const RECORDER_NOTE: &str = "recorder";
 
 /// How long stopping waits for the writer: a disk may be slow, but a process must end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -370,8 +375,9 @@ fn begin(reserved: Reserved, path: &Path, late: bool, on_fault: OnFault) -> Resu
     };
     let note = serde_json::json!({
         "config": config, "attributes": attributes, "refused": enabled.refused, "left_out": enabled.left_out,
+        "process": Birth::of_this_process(),
     });
-    let _ = shared.messages.send(Message::Note { key: "recorder".to_owned(), json: note.to_string() });
+    let _ = shared.messages.send(Message::Note { key: RECORDER_NOTE.to_owned(), json: note.to_string() });
     let _ = shared.messages.send(Message::Tick { anchor: clock::anchor(&shared.api), handed_out: 0 });
 
     let spooler = Spooler::new(shared, out, sizes, config.buffers.div_ceil(2), on_fault);

@@ -7,6 +7,7 @@ use cupti::inject::{Effect, short_name};
 use cupti::spool::{Ending, Other};
 
 use super::clock::Clock;
+use super::namesakes::Identity;
 use super::survey::Survey;
 use crate::trace::{Context, DeviceIdx, Interval, Ns, ProcessIdx, Trace, Unrecorded};
 
@@ -14,11 +15,8 @@ use crate::trace::{Context, DeviceIdx, Interval, Ns, ProcessIdx, Trace, Unrecord
 #[derive(Clone, Debug)]
 pub(super) struct Presence {
     process: ProcessIdx,
-    pid: u32,
-    /// Which start of which machine it ran on.
-    boot: String,
+    identity: Identity,
     name: String,
-    started: i64,
     /// From then on, if work may have come before.
     from: Option<i64>,
     /// Until then, if work may have come after.
@@ -30,27 +28,23 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    pub(super) fn of(survey: &Survey, clock: &Clock, process: ProcessIdx) -> Self {
+    pub(super) fn of(survey: &Survey, clock: &Clock, identity: Identity, process: ProcessIdx) -> Self {
         let header = &survey.header;
-        let started = clock.of_realtime(header.start_realtime_ns);
         let off_since = survey.status.off_since_ns;
         let fault = survey.beside.fault.as_ref().filter(|fault| fault.effect == Effect::EndsEarly);
         let (until, reason) = match survey.ending {
             Ok(Ending::Complete) => ((off_since != 0).then(|| clock.of_realtime(off_since)), None),
             _ => {
-                // What was complete then had been fetched.
-                let last = survey.anchors.last().map_or(started, |anchor| clock.time(anchor.cupti_ns));
                 let why = fault.map_or("its recording was not stopped in order", |fault| &fault.message);
-                (Some(last), Some(why.to_owned()))
+                // What was complete then had been fetched.
+                (Some(identity.last), Some(why.to_owned()))
             }
         };
         Self {
             process,
-            pid: header.pid,
-            boot: header.machine.boot.clone(),
             name: short_name(&header.command_line, &header.exe),
-            started,
-            from: header.begins_late.then_some(started),
+            from: header.begins_late.then_some(identity.started),
+            identity,
             until,
             reason,
             // One that was recorded from its start and used no device until it was killed is of no account.
@@ -61,8 +55,8 @@ impl Presence {
     /// When the process may have worked unrecorded, inside the trace.
     fn missing(&self, all: &[Self], trace: &Trace) -> Vec<Interval> {
         // A program that replaces itself by another ends there at the latest; the other has a recording of its own.
-        let same = |other: &&Self| (other.pid, &other.boot) == (self.pid, &self.boot) && other.started > self.started;
-        let next = all.iter().filter(same).map(|other| other.started).min();
+        let follows = |other: &&Identity| other.follows(&self.identity);
+        let next = all.iter().map(|other| &other.identity).filter(follows).map(|other| other.started).min();
         let before = self.from.map(|from| Interval::new(Ns::ZERO, offset(trace, from)));
         let after = self
             .until
@@ -94,7 +88,7 @@ pub(super) fn state_parts(trace: &mut Trace, all: &[Presence]) {
         }
         let devices = shared.iter().map(|device| trace.devices[device.index()].id).collect();
         trace.meta.unrecorded.push(Unrecorded {
-            pid: Some(presence.pid),
+            pid: Some(presence.identity.pid),
             name: presence.name.clone(),
             devices,
             reason: presence.reason.clone(),

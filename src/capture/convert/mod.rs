@@ -7,6 +7,7 @@
 mod clock;
 mod company;
 mod devices;
+mod namesakes;
 mod process;
 mod survey;
 #[cfg(test)]
@@ -20,12 +21,13 @@ use cupti::spool::{Beside, Drops, Ending, Header, SpoolError};
 use thiserror::Error;
 
 use crate::progress::{Cancelled, Unwatched, Watch, Watched, check};
-use crate::trace::{BuildError, CaptureMode, Ns, Recorded, Trace, TraceBuilder, WorkloadRun, rfc3339};
+use crate::trace::{BuildError, CaptureMode, Ns, ProcessIdx, Recorded, Trace, TraceBuilder, WorkloadRun, rfc3339};
 
 use clock::{Clock, Reference};
 use company::Presence;
 pub(in crate::capture) use company::state_others;
 use devices::Devices;
+use namesakes::{Identity, Namesakes};
 use process::ProcessConverter;
 use survey::Survey;
 
@@ -73,14 +75,17 @@ pub fn trace_from_spools(paths: &[&Path]) -> Result<Trace, ConvertError> {
 /// # Errors
 /// As [`trace_from_spools`], and when it is cancelled.
 pub fn trace_from_spools_watched(paths: &[&Path], watch: &dyn Watch) -> Result<Trace, ConvertError> {
-    convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), &[], watch)
+    convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), &[], watch).map(|(trace, _)| trace)
 }
 
-/// Makes one trace of spools and of what is known beside each.
+/// Makes one trace of spools and of what is known beside each, and tells which process each is of.
 ///
 /// # Errors
 /// As [`trace_from_spools`].
-pub(super) fn trace_from_collected(paths: &[&Path], beside: &[Beside]) -> Result<Trace, ConvertError> {
+pub(super) fn trace_from_collected(
+    paths: &[&Path],
+    beside: &[Beside],
+) -> Result<(Trace, Vec<ProcessIdx>), ConvertError> {
     convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), beside, &Unwatched)
 }
 
@@ -90,7 +95,7 @@ pub(super) fn trace_from_collected(paths: &[&Path], beside: &[Beside]) -> Result
 /// When a spool has no whole header, or when there are too many records for one trace.
 pub fn trace_from_bytes(spools: &[&[u8]]) -> Result<Trace, ConvertError> {
     let sources: Vec<_> = spools.iter().enumerate().map(|(at, bytes)| Source::Memory(at, bytes)).collect();
-    convert(&sources, &[], &Unwatched)
+    convert(&sources, &[], &Unwatched).map(|(trace, _)| trace)
 }
 
 /// Makes a trace of one spool in memory that came from `path`, which errors name.
@@ -98,7 +103,7 @@ pub fn trace_from_bytes(spools: &[&[u8]]) -> Result<Trace, ConvertError> {
 /// # Errors
 /// As [`trace_from_bytes`].
 pub(crate) fn trace_from_read(path: &Path, spool: &[u8], watch: &dyn Watch) -> Result<Trace, ConvertError> {
-    convert(&[Source::Read(path, spool)], &[], watch)
+    convert(&[Source::Read(path, spool)], &[], watch).map(|(trace, _)| trace)
 }
 
 /// Where a spool is.
@@ -161,8 +166,13 @@ impl<'w> Reading<'w> {
     }
 }
 
-/// `beside` is what is known beside the spools, one for each, where that does not stand in them.
-fn convert<'s>(sources: &[Source<'s>], beside: &[Beside], watch: &'s dyn Watch) -> Result<Trace, ConvertError> {
+/// `beside` is what is known beside the spools, one for each, where that does not stand in them. The processes stand in
+/// the trace in the order of their start; which is whose is told in the order of the spools.
+fn convert<'s>(
+    sources: &[Source<'s>],
+    beside: &[Beside],
+    watch: &'s dyn Watch,
+) -> Result<(Trace, Vec<ProcessIdx>), ConvertError> {
     let bytes = sources.iter().fold(0_u64, |sum, source| sum.saturating_add(source.bytes()));
     let mut reading = Reading { watch, before: 0, total: bytes.saturating_mul(2) };
     let mut surveys = Vec::with_capacity(sources.len());
@@ -177,18 +187,22 @@ fn convert<'s>(sources: &[Source<'s>], beside: &[Beside], watch: &'s dyn Watch) 
     {
         refuse_damage(*source, survey)?;
     }
-    let Some(first) = surveys.first() else { return Err(ConvertError::NoSpool) };
+    let mut order: Vec<usize> = (0..sources.len()).collect();
+    order.sort_by_key(|&at| surveys[at].header.start_realtime_ns);
+    let Some(first) = order.first().map(|&at| &surveys[at]) else { return Err(ConvertError::NoSpool) };
     let mut builder = TraceBuilder::new();
     describe_source(&mut builder, &first.header);
     builder.meta.recorded = surveys.iter().map(|survey| recorded(&survey.header)).reduce(both).unwrap_or_default();
     builder.meta.capture_mode = capture_mode(&surveys);
 
     let mut devices = Devices::default();
-    let mut pids = Vec::new();
+    let mut namesakes = Namesakes::default();
     let mut presences = Vec::new();
+    let mut processes = vec![ProcessIdx(0); sources.len()];
     let joined = sources.len() > 1;
-    let reference = surveys.iter().find_map(Reference::of);
-    for (&source, survey) in sources.iter().zip(&surveys) {
+    let reference = order.iter().find_map(|&at| Reference::of(&surveys[at]));
+    for at in order {
+        let (source, survey) = (sources[at], &surveys[at]);
         let warnings_before = builder.meta.warnings.len();
         let (mut clock, remark) = Clock::from_anchors(&survey.anchors);
         builder.meta.warnings.extend(remark);
@@ -199,10 +213,13 @@ fn convert<'s>(sources: &[Source<'s>], beside: &[Beside], watch: &'s dyn Watch) 
             builder.meta.workload = workload(survey, &clock);
         }
         count_losses(&mut builder, survey);
-        let pid = free_pid(survey.header.pid, &mut pids);
-        presences.push(Presence::of(survey, &clock, builder.process(pid)));
+        let index = builder.separate_process(Some(survey.header.pid));
+        processes[at] = index;
+        let identity = Identity::of(survey, &clock);
+        let namesake = namesakes.add(&identity);
+        presences.push(Presence::of(survey, &clock, identity, index));
         let local = devices.of_process(survey);
-        let mut process = ProcessConverter::new(&mut builder, local, survey, clock, pid);
+        let mut process = ProcessConverter::new(&mut builder, local, survey, clock, index, namesake);
         for chunk in source.reader(&mut reading)? {
             check(watch)?;
             // The survey has seen the same error and reported it.
@@ -211,6 +228,7 @@ fn convert<'s>(sources: &[Source<'s>], beside: &[Beside], watch: &'s dyn Watch) 
         }
         process.finish();
         if joined {
+            let pid = survey.header.pid;
             for warning in &mut builder.meta.warnings[warnings_before..] {
                 *warning = format!("process {pid}: {warning}");
             }
@@ -219,7 +237,7 @@ fn convert<'s>(sources: &[Source<'s>], beside: &[Beside], watch: &'s dyn Watch) 
     let mut trace = builder.finish_watched(watch)?;
     company::state_parts(&mut trace, &presences);
     company::state_beside(&mut trace, &surveys);
-    Ok(trace)
+    Ok((trace, processes))
 }
 
 /// Of a spool without records, an empty trace would hide that it was cut or damaged before the first.
@@ -232,16 +250,6 @@ fn refuse_damage(source: Source<'_>, survey: &mut Survey) -> Result<(), ConvertE
             Ok(())
         }
     }
-}
-
-/// The process id, or a number that no other spool has: processes in containers may have the same id.
-fn free_pid(pid: u32, taken: &mut Vec<u32>) -> u32 {
-    let mut free = pid;
-    while taken.contains(&free) {
-        free = free.wrapping_sub(1);
-    }
-    taken.push(free);
-    free
 }
 
 fn describe_source(builder: &mut TraceBuilder, header: &Header) {

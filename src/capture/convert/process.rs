@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::clock::Clock;
 use super::devices::{LocalDevices, device_in_trace};
+use super::namesakes::Namesake;
 use super::survey::{Survey, short};
 use crate::trace::{
     CallInput, ContextIdx, CorrelationId, Detail, EventInput, GraphId, MemoryKind, NameId, OpInput, OpKind,
@@ -59,14 +60,19 @@ impl<'b> ProcessConverter<'b> {
         devices: LocalDevices,
         survey: &'b Survey,
         clock: Clock,
-        pid: u32,
+        process: ProcessIdx,
+        namesake: Option<Namesake>,
     ) -> Self {
         let header = &survey.header;
-        let process = builder.process(pid);
         let mut name = if header.command_line.is_empty() { header.exe.clone() } else { header.command_line.join(" ") };
-        if pid != header.pid {
-            name = format!("{name} (process {} of another machine or container)", header.pid);
-        }
+        let told = match namesake {
+            Some(Namesake::AfterExec) => format!(" (process {} after exec)", header.pid),
+            Some(Namesake::Later) => format!(" (a later process {})", header.pid),
+            Some(Namesake::Elsewhere) => format!(" (process {} of another machine or container)", header.pid),
+            None if builder.pid(process) != header.pid => format!(" (process {})", header.pid),
+            None => String::new(),
+        };
+        name.push_str(&told);
         builder.set_process_name(process, name.trim());
         Self {
             builder,

@@ -2,9 +2,12 @@
 
 use std::io::Read;
 
+use cupti::collector::RECORDER_NOTE;
 use cupti::decode::{self, Record, SizeTable, records};
+use cupti::process::Birth;
 use cupti::spool::{Anchor, Beside, Chunk, Drops, End, Ending, Header, Reader, SpoolError, Status, Strings};
 use rustc_hash::FxHashMap;
+use serde::Deserialize;
 
 use crate::trace::WorkloadRun;
 
@@ -18,6 +21,12 @@ const MOST_DEVICES: usize = 1024;
 pub(super) fn short(name: &str) -> &str {
     const LONGEST: usize = 256;
     &name[..name.floor_char_boundary(LONGEST)]
+}
+
+/// What is of use in the recorder's note on itself.
+#[derive(Deserialize)]
+struct RecorderNote {
+    process: Option<Birth>,
 }
 
 /// What holds for a whole spool.
@@ -36,6 +45,8 @@ pub(super) struct Survey {
     pub(super) drops: Drops,
     pub(super) status: Status,
     pub(super) beside: Beside,
+    /// Which process it is of, where the recorder could tell.
+    pub(super) birth: Option<Birth>,
     pub(super) workload: Option<WorkloadRun>,
     pub(super) end: Option<End>,
     /// How the spool ends, or why its rest cannot be read.
@@ -68,6 +79,7 @@ impl Survey {
             drops: Drops::default(),
             status: Status::default(),
             beside: Beside::default(),
+            birth: None,
             workload: None,
             end: None,
             ending: Ok(Ending::Unfinished),
@@ -109,6 +121,10 @@ impl Survey {
                 Ok(run) => self.workload = Some(run),
                 Err(error) => self.remarks.push(format!("the note about the workload cannot be read: {error}")),
             },
+            Chunk::Note(note) if &*note.key == RECORDER_NOTE => {
+                let told: Option<RecorderNote> = serde_json::from_str(&note.json).ok();
+                self.birth = told.and_then(|told| told.process).or(self.birth);
+            }
             Chunk::Note(_) => {}
             Chunk::End(end) => self.end = Some(end),
         }

@@ -1,13 +1,15 @@
 use std::path::{Path, PathBuf};
 
+use cupti::collector::RECORDER_NOTE;
 use cupti::inject::{Effect, Fault};
+use cupti::process::Birth;
 use cupti::spool::{
     Anchor, Beside, CallbackName, Drops, End, Ending, Graphs, Header, Machine, Other, Reader, Status, Text, Writer,
     annotate,
 };
 use cupti_sys::bindings as c;
 
-use super::{ConvertError, Survey, free_pid, trace_from_bytes, trace_from_collected, trace_from_spools};
+use super::{ConvertError, Survey, trace_from_bytes, trace_from_collected, trace_from_spools};
 use crate::analysis::{Options, analyze};
 use crate::trace::{
     CallIdx, CaptureMode, CorrelationId, Detail, GraphId, Interval, MemoryKind, Ns, OpIdx, OpKind, OverheadKind,
@@ -533,7 +535,8 @@ impl Part {
 
     fn spool(&self) -> Vec<u8> {
         let started = (EPOCH + self.begins * SECOND) as i64;
-        let header = Header { start_realtime_ns: started, begins_late: self.late, ..header(self.pid) };
+        let machine = Machine { boot: "boot".into(), ..Machine::default() };
+        let header = Header { start_realtime_ns: started, begins_late: self.late, machine, ..header(self.pid) };
         let mut out = Writer::new(Vec::new(), &header).unwrap();
         out.anchor(&anchor((self.begins * SECOND) as i64)).unwrap();
         let mut records = vec![device(0, self.uuid)];
@@ -568,7 +571,7 @@ fn missing(parts: &[Part], faults: &[Fault]) -> Vec<(u32, u64, u64)> {
         beside.push(Beside { fault, ..Beside::default() });
     }
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-    let trace = trace_from_collected(&paths, &beside).unwrap();
+    let (trace, _) = trace_from_collected(&paths, &beside).unwrap();
     let mut found = Vec::new();
     for process in &trace.meta.unrecorded {
         assert!(process.partly && process.devices == [0] && process.name == "python3 train.py");
@@ -760,9 +763,74 @@ fn processes_of_one_id_stay_apart() {
     assert_eq!((trace.processes.len(), trace.ops.len()), (2, 2));
     assert_ne!(trace.ops.launch(OpIdx(0)), trace.ops.launch(OpIdx(1)));
     assert!(trace.processes.iter().any(|process| process.name.contains("process 1 of another")));
-    let mut taken = vec![];
-    let pids: Vec<u32> = (0..3).map(|_| free_pid(0, &mut taken)).collect();
-    assert_eq!(pids, [0, u32::MAX, u32::MAX - 1]);
+}
+
+/// A spool of process 7 that is known to have gone on from one second to another.
+fn lasted(boot: &str, seconds: std::ops::Range<u64>, birth: Option<(u64, u64)>) -> Vec<u8> {
+    let machine = Machine { boot: boot.into(), ..Machine::default() };
+    let (from, to) = (seconds.start * SECOND, seconds.end * SECOND);
+    let header = Header { start_realtime_ns: (EPOCH + from) as i64, machine, ..header(7) };
+    let mut out = Writer::new(Vec::new(), &header).unwrap();
+    let process = birth.map(|(pid_namespace, start_ticks)| Birth { pid_namespace, start_ticks });
+    out.note(RECORDER_NOTE, &serde_json::json!({ "config": {}, "process": process }).to_string()).unwrap();
+    out.anchor(&anchor(from as i64)).unwrap();
+    out.buffer(0, &joined(&[device(0, 0xaa), kernel(from, from + 50, 7, 0)])).unwrap();
+    out.anchor(&anchor(to as i64)).unwrap();
+    out.into_inner()
+}
+
+#[test]
+fn what_processes_of_one_number_are_to_each_other_is_told() {
+    type Birth = Option<(u64, u64)>;
+    let names = |spools: [(&str, std::ops::Range<u64>, Birth); 2]| {
+        let [first, second] = spools.map(|(boot, seconds, birth)| lasted(boot, seconds, birth));
+        let told = |spools: &[&[u8]]| {
+            let trace = trace_from_bytes(spools).unwrap();
+            let starts = trace.processes.iter().enumerate().map(|(at, process)| {
+                let own = trace.ops.indices().find(|&op| trace.op_process(op).index() == at).unwrap();
+                (
+                    process.pid,
+                    trace.ops.start[own.index()],
+                    process.name.replace("python3 train.py", "").trim().to_owned(),
+                )
+            });
+            starts.collect::<Vec<_>>()
+        };
+        let found = told(&[&first, &second]);
+        assert_eq!(told(&[&second, &first]), found, "in the order of time, however they come");
+        assert!(found.is_sorted_by_key(|(_, start, _)| *start), "{found:?}");
+        assert_eq!((found[0].0, &*found[0].2), (7, ""));
+        found[1].2.clone()
+    };
+    const EXEC: &str = "(process 7 after exec)";
+    const LATER: &str = "(a later process 7)";
+    const ELSEWHERE: &str = "(process 7 of another machine or container)";
+    let born = Some((1, 500));
+    for (first, second, expected) in [
+        // Where the recorder did not tell which process it is, time tells.
+        (("a", 0..3, None), ("a", 3..5, None), EXEC),
+        (("a", 0..3, None), ("a", 4..5, born), EXEC),
+        (("a", 0..3, None), ("a", 2..5, None), ELSEWHERE),
+        (("a", 0..3, born), ("a", 3..5, born), EXEC),
+        (("a", 0..3, born), ("a", 3..5, Some((1, 900))), LATER),
+        (("a", 0..3, born), ("a", 3..5, Some((2, 500))), ELSEWHERE),
+        (("a", 0..3, born), ("a", 1..5, Some((2, 501))), ELSEWHERE),
+        (("a", 0..3, born), ("b", 4..5, born), ELSEWHERE),
+        (("", 0..3, None), ("", 4..5, None), ELSEWHERE),
+    ] {
+        assert_eq!(names([first.clone(), second.clone()]), expected, "{first:?} {second:?}");
+    }
+}
+
+#[test]
+fn one_process_may_become_many_programs() {
+    let spools: Vec<Vec<u8>> = (0..4).map(|at| lasted("a", at..at + 1, Some((1, 500)))).collect();
+    let spools: Vec<&[u8]> = spools.iter().rev().map(Vec::as_slice).collect();
+    let trace = trace_from_bytes(&spools).unwrap();
+    let told: Vec<bool> =
+        trace.processes.iter().map(|process| process.name.ends_with("(process 7 after exec)")).collect();
+    assert_eq!(told, [false, true, true, true]);
+    assert_eq!(trace.meta.unrecorded, [], "each ends where the next begins");
 }
 
 #[test]

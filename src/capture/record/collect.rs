@@ -10,7 +10,7 @@ use cupti::spool::{Beside, Chunk, Other, Reader};
 use super::neighbours::{Known, Seen};
 use super::run::pid_of;
 use crate::capture::convert::{ConvertError, state_others, trace_from_collected};
-use crate::trace::Trace;
+use crate::trace::{ProcessIdx, Trace};
 
 /// What the recorded processes left.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub fn collect(folder: &Path, command: &[String], seen: &Seen) -> std::io::Resul
 fn together(spools: &mut [Spool], faults: &[Fault], command: &[String], seen: &Seen) -> Result<Trace, ConvertError> {
     let paths: Vec<&Path> = spools.iter().map(|spool| spool.path.as_path()).collect();
     let beside: Vec<Beside> = spools.iter().map(|spool| spool.beside.clone()).collect();
-    let mut trace = trace_from_collected(&paths, &beside)?;
+    let (mut trace, processes) = trace_from_collected(&paths, &beside)?;
     trace.meta.source.command = Some(command.join(" "));
     let mut known = Known::of(&trace);
     for spool in spools.iter() {
@@ -106,20 +106,19 @@ fn together(spools: &mut [Spool], faults: &[Fault], command: &[String], seen: &S
     faults.iter().for_each(|fault| known.add(fault.pid, true));
     let strangers = seen.strangers(&trace, &known);
     state_others(&mut trace, &strangers);
-    for spool in spools {
+    for (spool, process) in spools.iter_mut().zip(processes) {
         spool.beside.others.extend(strangers.iter().cloned());
-        spool.own = own(&trace, spool);
+        spool.own = own(&trace, spool.pid, process);
     }
     Ok(trace)
 }
 
 /// A process of the trace as one that other spools lack: when it worked, and on which devices.
-fn own(trace: &Trace, spool: &Spool) -> Option<Other> {
-    let process = trace.processes.iter().position(|process| process.pid == spool.pid)?;
-    let streams = trace.streams.iter().filter(|stream| stream.process.index() == process && !stream.ops.is_empty());
+fn own(trace: &Trace, pid: u32, process: ProcessIdx) -> Option<Other> {
+    let streams = trace.streams.iter().filter(|stream| stream.process == process && !stream.ops.is_empty());
     let mut other = Other {
-        pid: Some(spool.pid),
-        name: trace.processes[process].name.clone(),
+        pid: Some(pid),
+        name: trace.processes[process.index()].name.clone(),
         reason: Some("it has a spool of its own".to_owned()),
         has_spool: true,
         ..Other::default()

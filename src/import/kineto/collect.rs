@@ -354,9 +354,8 @@ impl Collector {
         if let Some(&process) = self.processes.get(&key) {
             return process;
         }
-        // Numbers of processes have 22 bits at most on Linux. Others get one that none has.
-        let pid = u32::try_from(key).unwrap_or_else(|_| u32::MAX - (self.processes.len() as u32 & (u32::MAX >> 1)));
-        let process = self.builder.process(pid);
+        let process = self.builder.separate_process(u32::try_from(key).ok());
+        let pid = self.builder.pid(process);
         match id {
             Id::Name(name) => {
                 self.builder.set_process_name(process, &name.decode().0.chars().take(256).collect::<String>());

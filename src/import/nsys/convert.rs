@@ -436,7 +436,7 @@ impl Export<'_> {
     }
 
     fn set_kind(&mut self, [pid, context, stream]: [Option<u32>; 3], kind: StreamKind) {
-        let process = pid.and_then(|pid| self.lanes.numbered(pid));
+        let process = pid.and_then(|pid| self.builder.find_process(pid));
         let context = process.zip(context).and_then(|(process, id)| self.builder.find_context(process, id));
         let stream = context.zip(stream).and_then(|(context, id)| self.builder.find_stream(context, id));
         if let Some(stream) = stream {

@@ -17,8 +17,6 @@ pub(super) const NOT_APPLICABLE: i64 = u32::MAX as i64;
 pub(super) struct Lanes {
     /// Processes by their global id without the thread's bits.
     processes: FxHashMap<i64, ProcessIdx>,
-    /// The operating system's id of each process.
-    pids: Vec<u32>,
     /// Threads by their global id.
     threads: FxHashMap<i64, ThreadIdx>,
     /// The GPU behind each process's own device number.
@@ -52,18 +50,9 @@ impl Lanes {
             return process;
         }
         let pid = (key & ((1 << ID_BITS) - 1)) as u32;
-        // Processes of two machines or containers may have the same id.
-        let taken = |number: u32| self.numbered(number).is_some();
-        let free = (0..=u32::MAX).map(|step| pid.wrapping_sub(step)).find(|&number| !taken(number));
-        let process = builder.process(free.unwrap_or(pid));
+        let process = builder.separate_process(Some(pid));
         self.processes.insert(key, process);
-        self.pids.push(free.unwrap_or(pid));
         process
-    }
-
-    /// The process with this id, if a record named it.
-    pub(super) fn numbered(&self, pid: u32) -> Option<ProcessIdx> {
-        self.pids.iter().position(|&known| known == pid).map(ProcessIdx::from_index)
     }
 
     /// The process with this global id, if a record named it.
@@ -93,8 +82,7 @@ impl Lanes {
         device: u32,
         id: Option<u32>,
     ) -> ContextIdx {
-        let pid = self.pids.get(process.index()).copied().unwrap_or(0);
-        let gpu = self.gpus.get(&(pid, device)).copied().unwrap_or(device);
+        let gpu = self.gpus.get(&(builder.pid(process), device)).copied().unwrap_or(device);
         let mut id = id.unwrap_or(gpu);
         if *self.contexts.entry((process, id)).or_insert(gpu) != gpu {
             // A context is on one device. One that seems to be on two stands for two whose ids were lost.
