@@ -315,6 +315,21 @@ fn absent_tables_are_told_from_empty_ones() {
 }
 
 #[test]
+fn processes_of_one_number_on_many_machines_stay_apart() {
+    const MACHINES: i64 = 20_000;
+    let rows = format!(
+        "WITH RECURSIVE machine(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM machine WHERE i < {MACHINES})
+         INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME
+             SELECT i * 10, i * 10 + 5, 0, (i << 48) | (300 << 24) | 301, i, 1, 0, NULL FROM machine"
+    );
+    let trace = imported(&rows);
+    assert_eq!((trace.processes.len(), trace.calls.len()), (MACHINES as usize, MACHINES as usize));
+    let others =
+        trace.processes.iter().filter(|process| process.name == "(process 300 of another machine or container)");
+    assert_eq!(others.filter(|process| process.pid != 300).count(), MACHINES as usize - 1);
+}
+
+#[test]
 fn nothing_of_the_machine_or_the_captured_output_is_shown() {
     let trace = imported(&format!(
         "{}CREATE TABLE TARGET_INFO_SYSTEM_ENV (name TEXT, value TEXT);

@@ -526,9 +526,10 @@ impl Export<'_> {
             }
         }
         self.each(&["PROCESSES"], &["globalPid", "name"], |export, row| {
-            let process = row.int(0).and_then(|id| export.lanes.known_process(id));
-            if let (Some(process), Some(name)) = (process, row.text(1)) {
-                export.builder.set_process_name(process, &name);
+            if let (Some(global), Some(name)) = (row.int(0), row.text(1))
+                && let Some(process) = export.lanes.known_process(global)
+            {
+                Lanes::name_process(&mut export.builder, process, global, &name);
             }
             Some(())
         })?;

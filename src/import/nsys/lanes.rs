@@ -25,6 +25,11 @@ pub(super) struct Lanes {
     contexts: FxHashMap<(ProcessIdx, u32), u32>,
 }
 
+/// The operating system's number of a process, from a global process id without the thread's bits.
+fn pid(key: i64) -> u32 {
+    (key & ((1 << ID_BITS) - 1)) as u32
+}
+
 impl Lanes {
     /// Reads which GPU each process means by a number: `CUDA_VISIBLE_DEVICES` can differ.
     pub(super) fn new(database: &Database<'_>) -> Result<Self, ImportError> {
@@ -49,10 +54,18 @@ impl Lanes {
         if let Some(&process) = self.processes.get(&key) {
             return process;
         }
-        let pid = (key & ((1 << ID_BITS) - 1)) as u32;
-        let process = builder.separate_process(Some(pid));
+        let process = builder.separate_process(Some(pid(key)));
         self.processes.insert(key, process);
+        Self::name_process(builder, process, key << ID_BITS, "");
         process
+    }
+
+    /// Names a process of this global id, and tells its number if another has it.
+    pub(super) fn name_process(builder: &mut TraceBuilder, process: ProcessIdx, global: i64, name: &str) {
+        let pid = pid(global >> ID_BITS);
+        let told =
+            if builder.pid(process) == pid { "" } else { &format!(" (process {pid} of another machine or container)") };
+        builder.set_process_name(process, format!("{name}{told}").trim());
     }
 
     /// The process with this global id, if a record named it.
