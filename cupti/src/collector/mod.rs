@@ -328,7 +328,7 @@ fn begin(reserved: Reserved, path: &Path, late: bool, on_fault: OnFault) -> Resu
     };
 
     let pool = pool::Pool::new(config.buffer_bytes, config.memory_limit);
-    pool.prepare(config.buffers);
+    pool.look_after(config.buffers, 0);
     let (messages, inbox) = unbounded();
     let Cupti { api, version, .. } = cupti;
     let shared = Shared::new(api, pool, messages, file.identity());

@@ -76,22 +76,39 @@ pub(super) struct Pool {
     large: usize,
     limit: usize,
     allocated: AtomicUsize,
-    /// The most large buffers that are kept free.
-    keep: AtomicUsize,
     free: Free,
     free_small: Free,
 }
 
+/// Free buffers of one size.
 #[derive(Debug)]
 struct Free {
     put: Sender<Buffer>,
     take: Receiver<Buffer>,
+    /// The fewest that were free since the pool was last looked after.
+    least: AtomicUsize,
 }
 
 impl Free {
     fn new() -> Self {
         let (put, take) = unbounded();
-        Self { put, take }
+        Self { put, take, least: AtomicUsize::new(0) }
+    }
+
+    fn pop(&self) -> Option<Buffer> {
+        let buffer = self.take.try_recv().ok();
+        self.least.fetch_min(self.take.len(), Ordering::Relaxed);
+        buffer
+    }
+
+    fn put(&self, buffer: Buffer) {
+        // The pool holds the other end.
+        let _ = self.put.send(buffer);
+    }
+
+    /// How many more than `keep` were never needed since this was last asked.
+    fn idle(&self, keep: usize) -> usize {
+        self.least.swap(self.take.len(), Ordering::Relaxed).saturating_sub(keep)
     }
 }
 
@@ -99,47 +116,40 @@ impl Pool {
     /// A pool of buffers of `large` bytes, which takes `limit` bytes at most.
     pub(super) fn new(large: usize, limit: usize) -> Self {
         let large = large.clamp(64 << 10, 128 << 20).next_multiple_of(4096);
-        Self {
-            large,
-            limit,
-            allocated: AtomicUsize::new(0),
-            keep: AtomicUsize::new(1),
-            free: Free::new(),
-            free_small: Free::new(),
-        }
+        Self { large, limit, allocated: AtomicUsize::new(0), free: Free::new(), free_small: Free::new() }
     }
 
-    /// Maps and touches buffers until `ready` are free or the half of the memory for large ones is used up. The most that
-    /// were ever asked for are kept; what more a slow disk made necessary for a while is given back to the system.
-    pub(super) fn prepare(&self, ready: usize) {
-        self.keep.fetch_max(ready, Ordering::Relaxed);
-        while self.free.take.len() < ready {
+    /// Looks after the pool: maps and touches buffers until `ready` are free, counting the `coming` that will be given back
+    /// soon, or the half of the memory for large ones is used up; and gives back to the system what beyond that has not been
+    /// needed since the last time, as after a slow disk made more necessary for a while.
+    pub(super) fn look_after(&self, ready: usize, coming: usize) {
+        let small = ready.saturating_mul(self.large / SMALL.min(self.large));
+        for (free, keep) in [(&self.free, ready), (&self.free_small, small)] {
+            for _ in 0..free.idle(keep) {
+                let Some(buffer) = free.pop() else { break };
+                self.unmap(buffer);
+            }
+        }
+        while self.free.take.len().saturating_add(coming) < ready {
             let Some(buffer) = self.allocate(self.large, self.limit / 2, true) else { return };
-            let _ = self.free.put.send(buffer);
+            self.free.put(buffer);
         }
     }
 
     /// A zeroed buffer, or `None` when the memory is used up.
     pub(super) fn take(&self) -> Option<Buffer> {
         self.free
-            .take
-            .try_recv()
-            .ok()
+            .pop()
             .or_else(|| self.allocate(self.large, self.limit / 2, false))
-            .or_else(|| self.free_small.take.try_recv().ok())
+            .or_else(|| self.free_small.pop())
             .or_else(|| self.allocate(SMALL.min(self.large), self.limit, false))
     }
 
     /// Zeroes the used part of a buffer and makes it free again.
     pub(super) fn give_back(&self, mut buffer: Buffer, valid: usize) {
-        let free = if buffer.len == self.large { &self.free } else { &self.free_small };
-        let keep = self.keep.load(Ordering::Relaxed).saturating_mul(self.large / buffer.len);
-        if free.take.len() >= keep {
-            self.unmap(buffer);
-            return;
-        }
         buffer.zero(valid);
-        let _ = free.put.send(buffer);
+        let free = if buffer.len == self.large { &self.free } else { &self.free_small };
+        free.put(buffer);
     }
 
     fn unmap(&self, buffer: Buffer) {
@@ -185,7 +195,7 @@ mod tests {
     #[test]
     fn buffers_come_back_zeroed() {
         let pool = Pool::new(64 << 10, 1 << 20);
-        pool.prepare(1);
+        pool.look_after(1, 0);
         let buffer = pool.take().unwrap();
         let first = buffer.start;
         // SAFETY: the buffer is ours and 64 KiB long.
@@ -201,16 +211,43 @@ mod tests {
     }
 
     #[test]
-    fn what_a_backlog_took_is_given_back() {
+    fn what_a_backlog_took_is_given_back_once_it_is_not_needed() {
         let pool = Pool::new(1 << 20, 64 << 20);
-        pool.prepare(3);
+        let allocated = || pool.allocated.load(Ordering::Relaxed) >> 20;
+        pool.look_after(3, 0);
         let held: Vec<Buffer> = std::iter::from_fn(|| pool.take()).take(20).collect();
-        assert_eq!(pool.allocated.load(Ordering::Relaxed), 20 << 20);
+        assert_eq!(allocated(), 20);
         for buffer in held {
             pool.give_back(buffer, 0);
         }
-        assert_eq!(pool.allocated.load(Ordering::Relaxed), 3 << 20);
-        assert_eq!(pool.free.take.len(), 3);
+        pool.look_after(3, 0);
+        assert_eq!(allocated(), 20, "they were needed a moment ago");
+        let held: Vec<Buffer> = std::iter::from_fn(|| pool.take()).take(5).collect();
+        for buffer in held {
+            pool.give_back(buffer, 0);
+        }
+        pool.look_after(3, 0);
+        assert_eq!(allocated(), 5 + 3, "as many as were needed, and three ready");
+        pool.look_after(3, 0);
+        assert_eq!(allocated(), 3);
+    }
+
+    #[test]
+    fn buffers_that_come_back_soon_need_no_others() {
+        let pool = Pool::new(1 << 20, 64 << 20);
+        let allocated = || pool.allocated.load(Ordering::Relaxed) >> 20;
+        pool.look_after(8, 0);
+        // Each time the program has five, and five more wait to be written.
+        let mut held: Vec<Buffer> = std::iter::from_fn(|| pool.take()).take(5).collect();
+        for _ in 0..100 {
+            let mut waiting = std::mem::take(&mut held);
+            held.extend(std::iter::from_fn(|| pool.take()).take(5));
+            pool.look_after(8, waiting.len());
+            for buffer in waiting.drain(..) {
+                pool.give_back(buffer, 10);
+            }
+        }
+        assert_eq!(allocated(), 13);
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Spooler {
                     self.drops();
                     self.status();
                     self.tell_losses();
-                    self.shared.pool.prepare(self.spare);
+                    self.shared.pool.look_after(self.spare, messages.len());
                 }
                 Message::Note { key, json } => self.write(|out| out.note(&key, &json)),
                 Message::Stop { answer } => {

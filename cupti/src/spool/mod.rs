@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The newest format version this code writes and reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The size in bytes of one kind of activity record in the buffers of a spool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

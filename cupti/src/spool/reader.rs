@@ -254,7 +254,8 @@ impl<R: Read> Reader<R> {
     /// The plain payload of the frame just read.
     fn payload(&mut self, offset: u64, tag: Tag, head: &Head) -> Result<Vec<u8>, SpoolError> {
         let malformed = |reason| SpoolError::Malformed { offset, reason };
-        if head.encoding == Encoding::Plain as u8 && head.plain != head.stored {
+        let encoding = Encoding::from_u8(head.encoding).ok_or(malformed("its encoding is unknown"))?;
+        if encoding == Encoding::Plain && head.plain != head.stored {
             return Err(malformed("its two lengths differ"));
         }
         if head.plain > tag.longest() {
@@ -264,14 +265,11 @@ impl<R: Read> Reader<R> {
             .growth
             .with(head.stored, head.plain)
             .ok_or(malformed("it decompresses to more than a spool of this size can hold"))?;
-        if head.encoding == Encoding::Plain as u8 {
+        if encoding == Encoding::Plain {
             return Ok(std::mem::take(&mut self.stored));
         }
-        if head.encoding != Encoding::Zstd as u8 {
-            return Err(malformed("its encoding is unknown"));
-        }
-        let plain = packing::decompress(&self.stored, u64::from(head.plain) + 1)
-            .map_err(|_| malformed("it does not decompress"))?;
+        let plain =
+            packing::decompress(encoding, &self.stored, head.plain).map_err(|_| malformed("it does not decompress"))?;
         if plain.len() != head.plain as usize {
             return Err(malformed("it decompresses to another length than it says"));
         }

@@ -14,8 +14,8 @@ fn chunk() -> impl Strategy<Value = Chunk> {
     prop_oneof![
         prop::collection::vec(size, 0..4).prop_map(Chunk::Sizes),
         (any::<u64>(), prop::collection::vec(one_text, 0..4)).prop_map(|(seq, texts)| Chunk::Strings { seq, texts }),
-        (any::<u64>(), prop::collection::vec(any::<u8>(), 0..300))
-            .prop_map(|(seq, bytes)| Chunk::Buffer { seq, bytes }),
+        (any::<u64>(), prop::collection::vec(any::<u8>(), 0..300), 1..20_usize)
+            .prop_map(|(seq, bytes, times)| Chunk::Buffer { seq, bytes: bytes.repeat(times) }),
         prop::collection::vec(name, 0..4).prop_map(Chunk::CallbackNames),
         any::<(i64, i64, u64, u32)>().prop_map(|(realtime_ns, monotonic_ns, cupti_ns, uncertainty_ns)| {
             Chunk::Anchor(Anchor { realtime_ns, monotonic_ns, cupti_ns, uncertainty_ns })
@@ -295,22 +295,26 @@ fn later_texts_replace_earlier_ones() {
     assert_eq!((strings.get(1), strings.get(2), strings.get(3)), (Some("c"), Some("b"), None));
 }
 
-/// A chunk of `length` zeros, which zstd makes tiny.
-fn bomb(tag: Tag, length: u32) -> Vec<u8> {
-    let packed = zstd::bulk::compress(&vec![0; length as usize], 1).unwrap();
-    let head = Head::new(tag, Encoding::Zstd, length, packed.len() as u32, &[&packed]);
+/// A chunk of `length` zeros, which compression makes tiny.
+fn bomb(tag: Tag, encoding: Encoding, length: u32) -> Vec<u8> {
+    let plain = vec![0; length as usize];
+    let packed = match encoding {
+        Encoding::Plain => plain,
+        Encoding::Zstd => zstd::bulk::compress(&plain, 1).unwrap(),
+        Encoding::Lz4 => lz4_flex::block::compress(&plain),
+    };
+    let head = Head::new(tag, encoding, length, packed.len() as u32, &[&packed]);
     [&head.to_bytes()[..], &packed].concat()
 }
 
 #[test]
 fn no_chunk_grows_beyond_what_the_file_can_hold() {
-    for tag in (0..=u8::MAX).filter_map(Tag::from_u8) {
+    let tags = (0..=u8::MAX).filter_map(Tag::from_u8);
+    for (tag, encoding) in tags.flat_map(|tag| [(tag, Encoding::Zstd), (tag, Encoding::Lz4)]) {
         // Alone too long for its kind, together too much for the file.
         for (length, count) in [((tag.longest() + 1).min(64 << 20), 1), (tag.longest().min(3 << 20), 200)] {
             let mut spool = write(&[]);
-            for _ in 0..count {
-                spool.extend(bomb(tag, length));
-            }
+            spool.extend(bomb(tag, encoding, length).repeat(count));
             let mut bytes = 0;
             let mut refused = false;
             for chunk in Reader::new(spool.as_slice()).unwrap() {
@@ -331,12 +335,35 @@ fn no_chunk_grows_beyond_what_the_file_can_hold() {
 }
 
 #[test]
+fn buffers_are_written_small_by_a_recorder_and_smaller_for_keeping() {
+    // Records of one kind that differ by some counters, as launches do.
+    let mut bytes = Vec::new();
+    for launch in 0..20_000_u64 {
+        let mut record = [0_u8; 144];
+        record[0] = 10;
+        record[16..24].copy_from_slice(&(1_700_000_000_000_000_000 + launch * 2_317).to_le_bytes());
+        record[24..32].copy_from_slice(&(1_700_000_000_000_001_411 + launch * 2_317).to_le_bytes());
+        record[60..64].copy_from_slice(&(launch as u32).to_le_bytes());
+        bytes.extend_from_slice(&record);
+    }
+    let chunks = [Chunk::Buffer { seq: 0, bytes }];
+    let recorded = write(&chunks);
+    let mut kept = Vec::new();
+    compact(recorded.as_slice(), &mut kept, Paths::Keep).unwrap();
+    assert!(recorded.len() < 20_000 * 144 / 3, "{}", recorded.len());
+    assert!(kept.len() < recorded.len() / 2, "{} of {}", kept.len(), recorded.len());
+    for spool in [recorded, kept] {
+        let (got, _, error) = read(&spool);
+        assert!(error.is_none() && got == chunks, "{error:?}");
+    }
+}
+
+#[test]
 fn a_compact_spool_is_never_too_small_to_be_read() {
     let chunks: Vec<_> = (0..12).map(|seq| Chunk::Buffer { seq, bytes: vec![0; 2 << 20] }).collect();
-    let whole = write(&chunks);
     let mut small = Vec::new();
-    compact(whole.as_slice(), &mut small, Paths::Keep).unwrap();
-    assert!(small.len() < whole.len() / 2);
+    compact(write(&chunks).as_slice(), &mut small, Paths::Keep).unwrap();
+    assert!(small.len() < 12 * (2 << 20) / 4);
     let (got, _, error) = read(&small);
     assert!(error.is_none() && got == chunks, "{error:?}");
 }

@@ -11,13 +11,14 @@ use std::io::{self, IoSlice, Write};
 const STRINGS_BYTES: usize = 1 << 20;
 
 /// Writes chunks one after the other. Each chunk is handed over in one vectored write, so a buffered writer is not
-/// needed; nothing is synchronised to the disk.
+/// needed; nothing is synchronised to the disk. Buffers are compressed, so that a disk keeps up with the highest rates.
 ///
 /// After an error the spool may end in half a chunk: nothing more is written, and every later call fails.
 #[derive(Debug)]
 pub struct Writer<W> {
     pub(super) out: W,
     scratch: Vec<u8>,
+    packed: Vec<u8>,
     written: u64,
     growth: Growth,
     failed: bool,
@@ -29,7 +30,8 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When `out` cannot be written.
     pub fn new(out: W, header: &Header) -> io::Result<Self> {
-        let mut writer = Self { out, scratch: Vec::new(), written: 0, growth: Growth::default(), failed: false };
+        let mut writer =
+            Self { out, scratch: Vec::new(), packed: Vec::new(), written: 0, growth: Growth::default(), failed: false };
         let mut preamble = MAGIC.to_vec();
         preamble.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         writer.out.write_all(&preamble)?;
@@ -89,7 +91,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When the spool cannot be written.
     pub fn buffer(&mut self, seq: u64, bytes: &[u8]) -> io::Result<()> {
-        self.plain(Tag::Buffer, &[&seq.to_le_bytes(), bytes])
+        self.built(Tag::Buffer, Encoding::Lz4, |payload| encode_buffer(payload, seq, bytes))
     }
 
     /// Names of callback ids.
@@ -157,10 +159,7 @@ impl<W: Write> Writer<W> {
             Chunk::Strings { seq, texts } => {
                 self.built(Tag::Strings, Encoding::Zstd, |p| encode_strings(p, *seq, texts))
             }
-            Chunk::Buffer { seq, bytes } => self.built(Tag::Buffer, Encoding::Zstd, |p| {
-                p.extend_from_slice(&seq.to_le_bytes());
-                p.extend_from_slice(bytes);
-            }),
+            Chunk::Buffer { seq, bytes } => self.built(Tag::Buffer, Encoding::Zstd, |p| encode_buffer(p, *seq, bytes)),
             Chunk::CallbackNames(names) => self.built(Tag::CallbackNames, Encoding::Zstd, |p| encode_names(p, names)),
             Chunk::Anchor(anchor) => self.anchor(anchor),
             Chunk::Drops(drops) => self.drops(drops),
@@ -178,21 +177,25 @@ impl<W: Write> Writer<W> {
         build(&mut payload);
         let result = match encoding {
             Encoding::Plain => self.plain(tag, &[&payload]),
-            Encoding::Zstd => self.zstd(tag, &payload),
+            Encoding::Zstd | Encoding::Lz4 => self.packed(tag, encoding, &payload),
         };
         self.scratch = payload;
         result
     }
 
-    fn zstd(&mut self, tag: Tag, payload: &[u8]) -> io::Result<()> {
-        let packed = packing::compress(payload)?;
-        let (plain, stored) = (checked_len(tag, payload.len())?, checked_len(tag, packed.len().min(payload.len()))?);
-        if stored == plain || self.growth.with(stored, plain).is_none() {
-            return self.plain(tag, &[payload]);
-        }
-        let parts: [&[u8]; 1] = [&packed];
-        let head = Head::new(tag, Encoding::Zstd, plain, stored, &parts);
-        self.append(head, &parts)
+    /// Writes a chunk compressed, if that makes it smaller and a reader takes it.
+    fn packed(&mut self, tag: Tag, encoding: Encoding, payload: &[u8]) -> io::Result<()> {
+        let mut packed = std::mem::take(&mut self.packed);
+        let result = packing::compress(encoding, payload, &mut packed).and_then(|len| {
+            let (plain, stored) = (checked_len(tag, payload.len())?, checked_len(tag, len.min(payload.len()))?);
+            if stored == plain || self.growth.with(stored, plain).is_none() {
+                return self.plain(tag, &[payload]);
+            }
+            let parts = [&packed[..len]];
+            self.append(Head::new(tag, encoding, plain, stored, &parts), &parts)
+        });
+        self.packed = packed;
+        result
     }
 
     fn plain(&mut self, tag: Tag, parts: &[&[u8]]) -> io::Result<()> {
@@ -246,6 +249,11 @@ fn put_text(payload: &mut Vec<u8>, text: &str) {
     let len = u32::try_from(text.len()).unwrap_or(u32::MAX);
     payload.extend_from_slice(&len.to_le_bytes());
     payload.extend_from_slice(text.as_bytes());
+}
+
+fn encode_buffer(payload: &mut Vec<u8>, seq: u64, bytes: &[u8]) {
+    payload.extend_from_slice(&seq.to_le_bytes());
+    payload.extend_from_slice(bytes);
 }
 
 fn encode_sizes(payload: &mut Vec<u8>, sizes: &[RecordSize]) {
