@@ -105,6 +105,28 @@ pub struct StreamWait {
     pub call: Option<CallIdx>,
     /// What is waited for.
     pub awaited: Awaited,
+    /// The correlation id of the call that recorded the event; [`CorrelationId::NONE`] when that is not known.
+    pub recorded: CorrelationId,
+}
+
+/// Every wait of a stream for an event, sorted by stream, then correlation. Looks at events and synchronisations only.
+pub fn stream_waits(trace: &Trace) -> Vec<StreamWait> {
+    stream_waits_with(trace, &EventIndex::new(trace))
+}
+
+fn stream_waits_with(trace: &Trace, events: &EventIndex) -> Vec<StreamWait> {
+    let waits = trace.syncs.iter().filter(|sync| sync.kind == SyncKind::StreamWaitEvent);
+    let mut waits: Vec<StreamWait> = waits
+        .filter_map(|sync| {
+            let stream = sync.stream?;
+            let record = events.record(trace, sync);
+            let awaited = Awaited::by(trace, record);
+            let recorded = record.map_or(CorrelationId::NONE, |record| record.correlation);
+            Some(StreamWait { stream, correlation: sync.correlation, call: sync.call, awaited, recorded })
+        })
+        .collect();
+    waits.sort_by_key(|wait| (wait.stream, wait.correlation));
+    waits
 }
 
 /// Every wait of a trace.
@@ -136,13 +158,8 @@ impl Waits {
             waits.unresolved_events += finder.thread(thread, &mut waits.calls);
             spins::merge(&finder, results_known, thread, from, &mut waits.calls);
         }
-        for sync in trace.syncs.iter().filter(|sync| sync.kind == SyncKind::StreamWaitEvent) {
-            let Some(stream) = sync.stream else { continue };
-            let awaited = events.awaited(trace, sync);
-            waits.unresolved_events += u64::from(awaited == Awaited::Unknown);
-            waits.streams.push(StreamWait { stream, correlation: sync.correlation, call: sync.call, awaited });
-        }
-        waits.streams.sort_by_key(|wait| (wait.stream, wait.correlation));
+        waits.streams = stream_waits_with(trace, &events);
+        waits.unresolved_events += waits.streams.iter().filter(|wait| wait.awaited == Awaited::Unknown).count() as u64;
         let begins = |stream| waits.streams.partition_point(|wait| wait.stream.index() < stream) as u32;
         waits.stream_offsets = (0..=trace.streams.len()).map(begins).collect();
         waits

@@ -16,6 +16,15 @@ pub enum Awaited {
     Unknown,
 }
 
+impl Awaited {
+    /// What a wait for this record waited for.
+    pub(super) fn by(trace: &Trace, record: Option<&EventRecord>) -> Self {
+        let Some(record) = record else { return Self::Unknown };
+        let (Some(stream), true) = (record.stream, record.correlation.is_some()) else { return Self::Unknown };
+        last_correlated_before(trace, stream, record.correlation).map_or(Self::Nothing, Self::Op)
+    }
+}
+
 /// A position in [`Trace::events`].
 type Row = u32;
 
@@ -42,12 +51,11 @@ impl EventIndex {
     /// What `sync` waited for: by the synchronisation id that wait and record share, else by the record's correlation
     /// id, else by the last record of the same handle before it. A record after the wait never counts.
     pub(super) fn awaited(&self, trace: &Trace, sync: &Sync) -> Awaited {
-        let Some(record) = self.record(trace, sync) else { return Awaited::Unknown };
-        let (Some(stream), true) = (record.stream, record.correlation.is_some()) else { return Awaited::Unknown };
-        last_correlated_before(trace, stream, record.correlation).map_or(Awaited::Nothing, Awaited::Op)
+        Awaited::by(trace, self.record(trace, sync))
     }
 
-    fn record<'t>(&self, trace: &'t Trace, sync: &Sync) -> Option<&'t EventRecord> {
+    /// The record that `sync` waited for.
+    pub(super) fn record<'t>(&self, trace: &'t Trace, sync: &Sync) -> Option<&'t EventRecord> {
         if let Some(id) = sync.event_sync {
             // An id that no record carries means that the record is missing; its handle may since name another.
             let rows = self.by_sync.get(&(sync.process, id))?;
