@@ -16,6 +16,11 @@ use crate::rows::{Row, RowKind, Scene, Section};
 pub struct Key(u64);
 
 impl Key {
+    /// A number below `most` that the name always has.
+    pub fn below(self, most: usize) -> usize {
+        ((self.0 ^ self.0 >> 32) % most.max(1) as u64) as usize
+    }
+
     /// The number of a name (FNV-1a, 64 bits: Fowler, Noll and Vo).
     pub fn of(name: &str) -> Self {
         let start = 0xcbf2_9ce4_8422_2325;
@@ -164,12 +169,14 @@ const MANY_LANES: usize = 12;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Arrangement {
-    /// Sections without their rows, rows with thin lanes.
+    /// Sections without their rows, rows with thin lanes. Not kept either.
+    #[serde(skip)]
     folded: BTreeSet<Key>,
     /// Traces without their rows.
     #[serde(skip)]
     folded_traces: BTreeSet<usize>,
-    /// Rows that are not shown.
+    /// Rows that are not shown. What is opened anew is shown whole, so this is not kept.
+    #[serde(skip)]
     pub hidden: BTreeSet<Key>,
     /// Rows that stay in sight above the others, from top to bottom.
     pinned: Vec<Key>,
@@ -286,6 +293,14 @@ impl Arrangement {
         self.hidden.clear();
     }
 
+    /// Shows everything that may be shown: no row is hidden, filtered away or folded.
+    pub fn show_whole(&mut self) {
+        self.show_all();
+        self.filter.clear();
+        self.folded.clear();
+        self.folded_traces.clear();
+    }
+
     /// Sets the height of a row's lanes; `None` for the usual one.
     pub fn set_height(&mut self, row: Key, lane_height: Option<f32>) {
         match lane_height {
@@ -349,10 +364,16 @@ impl Arrangement {
             }
             let folded = names && self.is_folded(FoldKey::Trace(doc));
             for (section, of) in scene.sections.iter().enumerate() {
-                let shown = |row: &Row| filter.is_empty() || named(&row.title) || named(&of.title);
-                found.hidden += of.rows.iter().filter(|row| self.hidden.contains(&row.key)).count();
+                let is_hidden = |row: &Row| self.hidden.contains(&row.key);
+                let passes =
+                    |row: &Row| !is_hidden(row) && (filter.is_empty() || named(&row.title) || named(&of.title));
+                found.hidden += of.rows.iter().filter(|row| is_hidden(row)).count();
+                // The bubbles of a device say what its other rows mean: they stay with them.
+                let some = of.rows.iter().any(passes);
+                let shown =
+                    |row: &Row| passes(row) || some && !is_hidden(row) && matches!(row.kind, RowKind::Bubbles { .. });
                 let rows = self.ordered(of).map(|at| (at, &of.rows[at]));
-                let rows: Vec<_> = rows.filter(|(_, row)| !self.hidden.contains(&row.key) && shown(row)).collect();
+                let rows: Vec<_> = rows.filter(|(_, row)| shown(row)).collect();
                 let place_of = |&(at, row): &(usize, &Row)| place(doc, section, at, row);
                 let of_pin = |row: &Row| self.pinned.iter().position(|&key| key == row.key);
                 pinned.extend(rows.iter().filter_map(|row| Some((of_pin(row.1)?, place_of(row)))));

@@ -21,6 +21,12 @@ impl Wanted {
     }
 }
 
+/// Frees something by a thread of its own: a trace takes longer than a frame may.
+pub fn release<T: Send + 'static>(old: T) {
+    // Without a thread it is freed here.
+    drop(std::thread::Builder::new().name("release".to_owned()).spawn(move || drop(old)));
+}
+
 #[derive(Debug)]
 struct Running<K, R> {
     question: K,
@@ -110,6 +116,23 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+
+    /// Tells which thread freed it.
+    struct Told(crossbeam_channel::Sender<std::thread::ThreadId>);
+
+    impl Drop for Told {
+        fn drop(&mut self) {
+            let _ = self.0.send(std::thread::current().id());
+        }
+    }
+
+    #[test]
+    fn what_is_released_is_freed_by_another_thread() {
+        let (send, freed) = bounded(1);
+        release(Told(send));
+        let by = freed.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_ne!(by, std::thread::current().id());
+    }
 
     #[test]
     fn work_that_is_no_longer_wanted_gives_up_and_is_not_taken_for_an_answer() {

@@ -8,6 +8,7 @@ use bubblescope::trace::{CallIdx, Detail, MemoryKind, OpIdx, OpKind, RangeIdx, R
 
 use crate::document::{BubbleRef, Document, Item};
 use crate::format;
+use crate::handovers::{Handover, event_of};
 
 /// A thing in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,12 @@ pub struct Description {
     pub title: String,
     /// Facts as name and value, the most important first.
     pub facts: Vec<(&'static str, String)>,
+    /// What some facts name, by their positions.
+    pub links: Vec<(usize, Item)>,
 }
+
+/// Waits for events that are described at most of one thing.
+const MOST_HANDOVERS: usize = 4;
 
 /// Describes a thing; `None` for one of another trace.
 pub fn describe(doc: &Document, item: Item) -> Option<Description> {
@@ -31,7 +37,76 @@ pub fn describe(doc: &Document, item: Item) -> Option<Description> {
         Item::Bubble(at) => bubble_facts(doc, at, &mut facts)?,
         Item::Replay(stream, call) => replay_facts(doc, stream, call, &mut facts),
     };
-    Some(Description { kind, title, facts })
+    let position = |name: &str| facts.iter().position(|(fact, _)| *fact == name);
+    let named = named(doc, item).into_iter().flatten();
+    let mut links: Vec<(usize, Item)> = named.filter_map(|(name, item)| Some((position(name)?, item))).collect();
+    handover_facts(doc, item, &mut facts, &mut links);
+    Some(Description { kind, title, facts, links })
+}
+
+/// Facts that name another thing, and that thing.
+fn named(doc: &Document, item: Item) -> [Option<(&'static str, Item)>; 4] {
+    let trace = &doc.trace;
+    match item {
+        Item::Op(op) => [trace.ops.launch(op).map(|call| ("Launched by", Item::Call(call))), None, None, None],
+        Item::Call(call) => [trace.call_ops(call).first().map(|&op| ("Submitted", Item::Op(op))), None, None, None],
+        Item::Bubble(at) => {
+            let Some((_, bubble)) = doc.bubble(at) else { return [None; 4] };
+            [
+                bubble.root.call.map(|call| ("Call", Item::Call(call))),
+                bubble.drained_by.map(|drain| ("Drained by", Item::Call(drain.call))),
+                Some(("Before", Item::Op(bubble.before))),
+                Some(("After", Item::Op(bubble.after))),
+            ]
+        }
+        Item::Replay(_, call) => [Some(("Launched by", Item::Call(call))), None, None, None],
+        Item::Range(_) => [None; 4],
+    }
+}
+
+/// Which op waited for which, through an event.
+fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, String)>, links: &mut Vec<(usize, Item)>) {
+    let trace = &doc.trace;
+    if let Item::Call(call) = item
+        && let Some(event) = event_of(trace, call)
+    {
+        let stream = event.stream.map_or_else(String::new, |at| format!(" into {}", stream_name(doc, at)));
+        facts.push(("Records", format!("event {}{stream}", event.event)));
+    }
+    // What ended a bubble is what it waited with.
+    let (own, found): (Item, Vec<&Handover>) = match item {
+        Item::Bubble(at) => {
+            let Some((_, bubble)) = doc.bubble(at) else { return };
+            (Item::Op(bubble.after), doc.handovers.before(bubble.after).take(MOST_HANDOVERS).collect())
+        }
+        _ => (item, doc.handovers.of(item).take(MOST_HANDOVERS).collect()),
+    };
+    let on_stream = |op: OpIdx| {
+        let stream = trace.ops.stream.get(op.index()).map_or_else(String::new, |&at| stream_name(doc, at));
+        (format!("{} on {stream}", op_name(doc, op)), Item::Op(op))
+    };
+    let of_call = |call: CallIdx| {
+        let item = Item::Call(call);
+        (format!("{} ({})", trace.call_name(call), duration_of(doc, item)), item)
+    };
+    for handover in found {
+        let parts = [
+            ("Waits for", handover.first.map(on_stream)),
+            ("Event by", handover.record.map(of_call)),
+            ("Wait by", handover.wait.map(of_call)),
+            ("Holds back", handover.then.map(on_stream)),
+        ];
+        for (name, part) in parts {
+            if let Some((text, part)) = part.filter(|(_, part)| *part != own) {
+                links.push((facts.len(), part));
+                facts.push((name, text));
+            }
+        }
+    }
+}
+
+fn stream_name(doc: &Document, stream: StreamIdx) -> String {
+    doc.trace.streams.get(stream.index()).map_or_else(String::new, |stream| format!("stream {}", stream.id))
 }
 
 fn op_facts(doc: &Document, op: OpIdx, facts: &mut Vec<(&'static str, String)>) -> (String, String) {

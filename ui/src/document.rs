@@ -7,6 +7,7 @@ use bubblescope::analysis::{Analysis, Bubble, DeviceAnalysis, FullAnalysis};
 use bubblescope::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, RangeIdx, StreamIdx, ThreadIdx, Trace};
 
 use crate::format;
+use crate::handovers::Handovers;
 use crate::launches::{self, LaunchFigures};
 use crate::rows::{self, Row, Scene};
 
@@ -60,6 +61,7 @@ enum Known {
 pub struct Explanation {
     analysis: Arc<Analysis>,
     launches: Vec<LaunchFigures>,
+    handovers: Handovers,
     bubbles: Vec<(DeviceIdx, Row)>,
 }
 
@@ -67,7 +69,7 @@ impl Explanation {
     /// Prepares an analysis of a trace. Takes time in proportion to its calls and bubbles.
     pub fn new(trace: &Trace, analysis: Analysis) -> Self {
         let (launches, bubbles) = (launches::by_api(trace, &analysis), rows::bubbles(trace, &analysis));
-        Self { analysis: Arc::new(analysis), launches, bubbles }
+        Self { analysis: Arc::new(analysis), launches, handovers: Handovers::new(trace), bubbles }
     }
 }
 
@@ -82,6 +84,8 @@ pub struct Document {
     pub trace: Arc<Trace>,
     /// Its launches by API; empty until the analysis is through.
     pub launches: Arc<[LaunchFigures]>,
+    /// Its ops that waited for ops of other streams; empty until the analysis is through.
+    pub handovers: Arc<Handovers>,
     known: Known,
     replay_stopped: bool,
     /// Its rows.
@@ -108,6 +112,7 @@ impl Document {
             path: path.to_owned(),
             trace,
             launches: [].into(),
+            handovers: Arc::default(),
             known: Known::default(),
             replay_stopped: false,
             scene,
@@ -120,10 +125,11 @@ impl Document {
 
     /// Takes in what the analysis found.
     pub fn set_analysis(&mut self, explanation: Explanation) {
-        let Explanation { analysis, launches, bubbles } = explanation;
+        let Explanation { analysis, launches, handovers, bubbles } = explanation;
         self.scene.set_bubbles(bubbles);
         self.known = Known::Analysis(analysis);
         self.launches = launches.into();
+        self.handovers = Arc::new(handovers);
     }
 
     /// Takes in what the replay added to the analysis: the bubbles are the same.
@@ -165,6 +171,7 @@ impl Document {
             path: self.path.clone(),
             trace: Arc::clone(&self.trace),
             launches: Arc::clone(&self.launches),
+            handovers: Arc::clone(&self.handovers),
             known: self.known.clone(),
             replay_stopped: self.replay_stopped,
             scene: Scene::default(),
@@ -242,6 +249,12 @@ impl Document {
         })
     }
 
+    /// The longest of the bubbles that are looked for, and of equals the first.
+    pub fn longest_bubble(&self, is: impl Fn(&Bubble) -> bool) -> Option<BubbleRef> {
+        let bubbles = self.bubbles().filter(|(_, bubble)| is(bubble));
+        bubbles.max_by_key(|(at, bubble)| (bubble.interval.len(), std::cmp::Reverse(*at))).map(|(at, _)| at)
+    }
+
     /// The bubble that follows, or comes before, a moment; of bubbles that start then, those in front of or behind
     /// `at` of this order: by start, then by device.
     pub fn next_bubble(&self, from: Ns, at: Option<BubbleRef>, forward: bool) -> Option<BubbleRef> {
@@ -260,6 +273,36 @@ impl Document {
             }
         });
         if forward { found.min()?.1 } else { found.max()?.1 }
+    }
+
+    /// What a thing hangs together with: an op or a replay with its launch, a launch with what it submitted, a bubble
+    /// with the call to blame or the launch that came late, a call with the op that it holds back or marks, else with
+    /// the longest bubble that it is to blame for.
+    pub fn other_end(&self, item: Item) -> Option<Item> {
+        match item {
+            Item::Op(op) => self.trace.ops.launch(op).map(Item::Call),
+            Item::Call(call) => self.submitted(call).or_else(|| {
+                let held = self.handovers.of(item).find_map(|handover| match handover.wait {
+                    Some(wait) if wait == call => handover.then,
+                    _ => handover.first,
+                });
+                held.map(Item::Op).or_else(|| self.longest_bubble(|bubble| blames(bubble, call)).map(Item::Bubble))
+            }),
+            Item::Bubble(at) => {
+                let (_, bubble) = self.bubble(at)?;
+                bubble.root.call.or(bubble.launch).map(Item::Call)
+            }
+            Item::Replay(_, call) => Some(Item::Call(call)),
+            Item::Range(_) => None,
+        }
+    }
+
+    /// The first op that a call submitted, or the replay that it is part of if that has a band of its own.
+    fn submitted(&self, call: CallIdx) -> Option<Item> {
+        let &op = self.trace.call_ops(call).first()?;
+        let replay = Item::Replay(self.trace.ops.stream[op.index()], call);
+        let start = self.times(replay)?.start.0;
+        Some(self.scene.find(&self.trace, replay, start).map_or(Item::Op(op), |_| replay))
     }
 
     /// What happened at a moment that evidence names: the call of this API that began then, else the bubble, op or call
@@ -292,6 +335,11 @@ impl Document {
             found.bubbles[index].interval.contains(moment).then_some(at)
         })
     }
+}
+
+/// Whether a call is to blame for a bubble, or was open when it began.
+pub fn blames(bubble: &Bubble, call: CallIdx) -> bool {
+    bubble.root.call == Some(call) || bubble.drained_by.is_some_and(|drain| drain.call == call)
 }
 
 fn focus(trace: &Trace) -> Interval {

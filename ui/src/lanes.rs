@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use bubblescope::analysis::Cause;
 use bubblescope::trace::Interval;
 use eframe::egui::epaint::PathStroke;
 use eframe::egui::{Align2, Color32, Painter, Pos2, Rangef, Rect, Shape, Stroke, StrokeKind, Vec2};
@@ -10,11 +11,12 @@ use eframe::egui::{Align2, Color32, Painter, Pos2, Rangef, Rect, Shape, Stroke, 
 use crate::arrange::{LANE_HEIGHT, Line, Lines, Place, ROW_GAP};
 use crate::describe;
 use crate::document::{BubbleRef, Document, Item, Pick};
+use crate::handovers::Handover;
 use crate::paint::{Columns, Look, Quads};
 use crate::rows::{Row, RowKind};
 use crate::strips::Strips;
 use crate::text::Widths;
-use crate::theme::{Palette, blend, text_on};
+use crate::theme::{Palette, text_on};
 use crate::timeline::Drawn;
 use crate::tint::Tints;
 use crate::view::Viewport;
@@ -191,6 +193,10 @@ fn paint_group(
             }
             drawn.lanes += 1;
             columns.fill(lane, view, width);
+            let bars = matches!(found.kind, RowKind::Bubbles { .. });
+            if bars {
+                columns.square();
+            }
             drawn.columns += columns.filled();
             match (found.kind, &mut means) {
                 (RowKind::Bubbles { .. }, _) => above.add_runs(columns.runs(Look::Bars, tints), left, pixel, y),
@@ -198,13 +204,12 @@ fn paint_group(
                 (_, Some((strips, _))) => strips.add(columns, tints, left, pixel, y),
             }
             for found_box in columns.boxes() {
-                let from = (left + found_box.from * pixel).max(left);
-                let to = (left + found_box.to * pixel).min(canvas.area.right());
+                let edge = |column: f32| left + if bars { column.round() } else { column } * pixel;
+                let (from, to) = (edge(found_box.from).max(left), edge(found_box.to).min(canvas.area.right()));
                 let tint = lane.tint(found_box.at as usize);
                 let fill = tints.get(tint);
-                if tint.striped() && to - from > 6.0 {
-                    let inside = Rect::from_x_y_ranges(from..=to, y);
-                    above.add_stripes(inside, 8.0, blend(fill, Color32::BLACK, 0.25));
+                if to - from > 6.0 {
+                    above.add_pattern(Rect::from_x_y_ranges(from..=to, y), tint, tints);
                 }
                 if to - from < LEAST_NAME || y.span() < 12.0 || names.len() >= MOST_NAMES {
                     continue;
@@ -323,6 +328,8 @@ impl Canvas<'_> {
                 let fill = self.palette.cause(bubble.root.cause).gamma_multiply(0.12);
                 self.paint_band(painter, doc.shifted(bubble.interval), fill);
                 self.paint_segments(painter, pick.doc, at);
+                let held = doc.handovers.before(bubble.after).take(MOST_ARROWS);
+                held.for_each(|handover| self.paint_handover(painter, pick.doc, handover));
                 if let Some(call) = bubble.launch {
                     self.arrow(painter, pick.doc, Item::Call(call), Item::Op(bubble.after));
                 }
@@ -332,11 +339,15 @@ impl Canvas<'_> {
                 }
             }
             Item::Op(op) => {
+                let held = doc.handovers.of(pick.item).take(MOST_ARROWS);
+                held.for_each(|handover| self.paint_handover(painter, pick.doc, handover));
                 if let Some(call) = doc.trace.ops.launch(op) {
                     self.arrow(painter, pick.doc, Item::Call(call), pick.item);
                 }
             }
             Item::Call(call) => {
+                let held = doc.handovers.of(pick.item).take(MOST_ARROWS);
+                held.for_each(|handover| self.paint_handover(painter, pick.doc, handover));
                 for &op in doc.trace.call_ops(call).iter().take(MOST_ARROWS) {
                     self.arrow(painter, pick.doc, pick.item, Item::Op(op));
                 }
@@ -370,23 +381,62 @@ impl Canvas<'_> {
         painter.with_clip_rect(area).add(quads.into_mesh());
     }
 
+    /// Arrows from the op that was waited for to the op that was held back: on the device, and over the calls that recorded
+    /// the event and waited for it if they are on screen.
+    fn paint_handover(&self, painter: &Painter, doc: usize, handover: &Handover) {
+        let ops = [handover.first, handover.then].map(|op| op.map(Item::Op));
+        let calls = [handover.record, handover.wait].map(|call| call.map(Item::Call));
+        let color = self.palette.cause(Cause::Dependency);
+        if let [Some(first), Some(then)] = ops {
+            self.curve(painter, doc, [(first, true), (then, false)], color);
+        }
+        let on_screen = |item: Item| {
+            let rect = self.rect_of(Pick { doc, item }).map(|(rect, _)| rect);
+            rect.is_some_and(|rect| rect.left() <= self.area.right() && rect.right() >= self.area.left())
+        };
+        if calls.into_iter().flatten().any(on_screen) {
+            let chain: Vec<Item> = [ops[0], calls[0], calls[1], ops[1]].into_iter().flatten().collect();
+            for pair in chain.windows(2) {
+                self.curve(painter, doc, [(pair[0], Some(pair[0]) == ops[0]), (pair[1], false)], color);
+            }
+            for item in calls.into_iter().flatten() {
+                self.paint_outline(painter, Pick { doc, item }, Stroke::new(1.5, color));
+            }
+        }
+    }
+
     /// An arrow from the start of one thing to the start of another.
     fn arrow(&self, painter: &Painter, doc: usize, from: Item, to: Item) {
-        let place = |item: Item| Some(self.rect_of(Pick { doc, item })?.0);
-        let (Some(from), Some(to)) = (place(from), place(to)) else { return };
-        let down = to.center().y > from.center().y;
-        let start = Pos2::new(from.left() + 1.0, if down { from.bottom() } else { from.top() });
-        let end = Pos2::new(to.left() + 1.0, if down { to.top() } else { to.bottom() });
-        let reach = ((end.y - start.y) / 2.0).abs().max(10.0) * if down { 1.0 } else { -1.0 };
-        let points = [start, start + Vec2::new(0.0, reach), end - Vec2::new(0.0, reach), end];
-        let color = self.palette.arrow;
+        self.curve(painter, doc, [(from, false), (to, false)], self.palette.arrow);
+    }
+
+    /// An arrow from one thing to another, each from or to its start or its end.
+    fn curve(&self, painter: &Painter, doc: usize, ends: [(Item, bool); 2], color: Color32) {
+        let place = |(item, end): (Item, bool)| {
+            let (rect, _) = self.rect_of(Pick { doc, item })?;
+            let x = if end { rect.right() - 1.0 } else { rect.left() + 1.0 };
+            Some(Rect::from_x_y_ranges(x..=x, rect.y_range()))
+        };
+        let [Some(from), Some(to)] = ends.map(place) else { return };
+        let (start, end, along) = if from.y_range() == to.y_range() {
+            // Within a lane it arches over what is between.
+            (from.left_top(), to.left_top(), -1.0)
+        } else if to.center().y > from.center().y {
+            (from.left_bottom(), to.left_top(), 1.0)
+        } else {
+            (from.left_top(), to.left_bottom(), -1.0)
+        };
+        let reach = ((end.y - start.y) / 2.0).abs().max(10.0) * along;
+        // It arrives from the side that it left to.
+        let back = if start.y == end.y { -reach } else { reach };
+        let points = [start, start + Vec2::new(0.0, reach), end - Vec2::new(0.0, back), end];
         painter.add(Shape::CubicBezier(eframe::egui::epaint::CubicBezierShape::from_points_stroke(
             points,
             false,
             Color32::TRANSPARENT,
             PathStroke::new(1.5, color),
         )));
-        let tip = if down { -5.0 } else { 5.0 };
+        let tip = if back > 0.0 { -5.0 } else { 5.0 };
         let head = vec![end, end + Vec2::new(-3.5, tip), end + Vec2::new(3.5, tip)];
         painter.add(Shape::convex_polygon(head, color, Stroke::NONE));
     }

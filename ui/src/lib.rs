@@ -13,6 +13,7 @@ pub mod describe;
 pub mod dialog;
 pub mod document;
 pub mod format;
+pub mod handovers;
 pub mod lanes;
 pub mod launches;
 pub mod load;

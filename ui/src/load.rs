@@ -98,6 +98,8 @@ pub struct Loading {
     pub before: Option<Box<Document>>,
     /// Whether it is a file that can be opened again.
     pub is_file: bool,
+    /// Whether the window shows it from its beginning: it was asked for while nothing else was being read.
+    pub fresh: bool,
     meanwhile: Arc<Meanwhile>,
     started: Instant,
     results: Receiver<Loaded>,
@@ -162,6 +164,7 @@ impl Loading {
             stage: Stage::default(),
             before: None,
             is_file: false,
+            fresh: false,
             meanwhile,
             started: Instant::now(),
             results,

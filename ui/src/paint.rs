@@ -6,6 +6,7 @@
 use eframe::egui::{Color32, Mesh, Pos2, Rangef, Rect};
 
 use crate::lod::{Lane, Level};
+use crate::theme::blend;
 use crate::tiles::{Cell, Part};
 use crate::tint::{EDGE_LOOK, FULL, Tint, Tints};
 use crate::view::Viewport;
@@ -17,6 +18,8 @@ const BOX_COLUMNS: f64 = 3.0;
 const COLUMN: i64 = 1 << 16;
 /// A cell's share of 1.
 const WHOLE: u32 = 1 << 15;
+/// Shares of a column that may be one and the same: cells are not as fine as the ends of intervals.
+const SAME_SHARE: f32 = 0.1;
 /// Columns right of the screen that a cell may reach into.
 const MARGIN: usize = 2;
 
@@ -106,6 +109,23 @@ impl Columns {
                 && let Some(column) = self.columns.get_mut(at as usize)
             {
                 column.make_edge();
+            }
+        }
+    }
+
+    /// Lets boxes end where columns do: a column that one fills in part would be a step at its end when it is drawn as a
+    /// bar. Columns that something else fills, too, stay as they are.
+    pub fn square(&mut self) {
+        for found in &self.boxes {
+            for (edge, to_right) in [(found.from, true), (found.to, false)] {
+                if edge < 0.0 {
+                    continue;
+                }
+                let share = if to_right { 1.0 - edge.fract() } else { edge.fract() };
+                let Some(column) = self.columns.get_mut(edge as usize) else { continue };
+                if share > 0.0 && (column.share() - share).abs() < SAME_SHARE {
+                    *column = if share >= 0.5 { Column { filled: FULL, ..*column } } else { Column::default() };
+                }
             }
         }
     }
@@ -356,6 +376,13 @@ impl Quads {
         }
     }
 
+    /// Adds what a tint has over its colour, within a rectangle: stripes, or nothing.
+    pub fn add_pattern(&mut self, rect: Rect, tint: Tint, tints: &Tints) {
+        if tint.striped() {
+            self.add_stripes(rect, 8.0, blend(tints.get(tint), Color32::BLACK, 0.25));
+        }
+    }
+
     /// Adds stripes that fall to the left, within a rectangle.
     pub fn add_stripes(&mut self, rect: Rect, spacing: f32, color: Color32) {
         let (height, half) = (rect.height(), spacing / 4.0);
@@ -492,6 +519,23 @@ mod tests {
                 prop_assert!(inside.all(|column| column.share() > 0.999 && column.look() == Tint::REPLAY.look()));
             }
         }
+    }
+
+    #[test]
+    fn a_squared_box_has_no_steps_and_hides_nothing_beside_it() {
+        // Columns of 10 ns: boxes with ends within columns, and between two of them one column that both share.
+        let pieces = [piece(23, 87), piece(96, 134), piece(136, 198)];
+        let lane = &pack(pieces.len(), |at| pieces[at])[0];
+        let mut columns = Columns::default();
+        columns.fill(lane, Viewport::new(0, 1_000), 100);
+        let before: Vec<f32> = columns.shown().iter().map(|column| column.share()).collect();
+        assert!((before[2] - 0.7).abs() < 0.01 && (before[9] - 0.4).abs() < 0.01 && (before[13] - 0.8).abs() < 0.01);
+        columns.square();
+        let after: Vec<f32> = columns.shown().iter().map(|column| column.share()).collect();
+        let full: Vec<usize> = (0..100).filter(|&at| after[at] > 0.999).collect();
+        assert_eq!(full, [2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16, 17, 18, 19]);
+        let partly: Vec<usize> = (0..100).filter(|&at| after[at] > 0.0 && after[at] < 0.999).collect();
+        assert_eq!(partly, [13], "the gap between two boxes is still seen");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::arrange::Key;
 use crate::document::{BubbleRef, Item};
 use crate::format;
 use crate::lod::{Lane, Piece, Stretch, pack, pack_stretch};
-use crate::tint::Tint;
+use crate::tint::{Tint, Tones};
 
 /// Of fewer events the rows are made by one thread.
 const FEW_EVENTS: usize = 100_000;
@@ -306,14 +306,14 @@ impl Row {
     }
 
     /// Makes the lanes.
-    fn fill(&mut self, trace: &Arc<Trace>) {
+    fn fill(&mut self, trace: &Arc<Trace>, tones: &Tones) {
         let (one, many);
         ((one, many), self.lanes) = match self.kind {
             // They come from the analysis.
             RowKind::Bubbles { .. } => return,
             RowKind::Stream(stream) => {
                 let stretch = Stretch::Ops(Arc::clone(trace), stream);
-                (("op", "ops"), pack_stretch(stretch, |at| op_tint(trace, OpIdx::from_index(at))))
+                (("op", "ops"), pack_stretch(stretch, |at| op_tint(trace, tones, OpIdx::from_index(at))))
             }
             RowKind::Replays(stream) => {
                 let replays = replays(trace, stream);
@@ -324,14 +324,14 @@ impl Row {
                 let is = |&op: &OpIdx| trace.ops.kind[op.index()] == OpKind::Copy;
                 let copies: Vec<OpIdx> =
                     ops.filter(is).filter(|&op| Direction::of(trace.op_detail(op)) == direction).collect();
-                (("copy", "copies"), pack(copies.len(), |at| op_piece(trace, copies[at])))
+                (("copy", "copies"), pack(copies.len(), |at| op_piece(trace, tones, copies[at])))
             }
             RowKind::Ranges(thread) => {
                 let (ranges, first) = (trace.thread_ranges(thread), trace.threads[thread.index()].ranges.start);
                 let piece = |at: usize| Piece {
                     interval: ranges[at].interval,
                     item: first + at as u32,
-                    tint: Tint::range(ranges[at].kind, ranges[at].name.index()),
+                    tint: Tint::range(ranges[at].kind, tones.get(ranges[at].name)),
                 };
                 (("range", "ranges"), pack(ranges.len(), piece))
             }
@@ -349,11 +349,12 @@ impl Row {
 fn fill(trace: &Arc<Trace>, sections: &mut [Section]) {
     let most = if trace.event_count() < FEW_EVENTS { 1 } else { MOST_WORKERS };
     let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(most));
+    let tones = Tones::of(trace);
     let rows = Mutex::new(sections.iter_mut().flat_map(|section| &mut section.rows));
     let work = || {
         let next = || rows.lock().unwrap_or_else(PoisonError::into_inner).next();
         while let Some(row) = next() {
-            row.fill(trace);
+            row.fill(trace, &tones);
         }
     };
     std::thread::scope(|scope| {
@@ -364,12 +365,12 @@ fn fill(trace: &Arc<Trace>, sections: &mut [Section]) {
     });
 }
 
-fn op_piece(trace: &Trace, op: OpIdx) -> Piece {
-    Piece { interval: trace.ops.interval(op), item: op.0, tint: op_tint(trace, op) }
+fn op_piece(trace: &Trace, tones: &Tones, op: OpIdx) -> Piece {
+    Piece { interval: trace.ops.interval(op), item: op.0, tint: op_tint(trace, tones, op) }
 }
 
-fn op_tint(trace: &Trace, op: OpIdx) -> Tint {
-    Tint::op(trace.ops.kind[op.index()], trace.ops.name[op.index()].index(), trace.op_detail(op))
+fn op_tint(trace: &Trace, tones: &Tones, op: OpIdx) -> Tint {
+    Tint::op(trace.ops.kind[op.index()], tones.get(trace.ops.name[op.index()]), trace.op_detail(op))
 }
 
 /// From the first to the last op of each launch of a graph that ran several ops on a stream.
@@ -416,6 +417,8 @@ fn process_section(trace: &Trace, process: ProcessIdx, keys: &mut Keys) -> Secti
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use crate::testing;
 
@@ -441,6 +444,28 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_has_the_same_colour_in_every_trace() {
+        let folder =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/scalar-readback/kernels-4");
+        let mut tints: HashMap<String, Tint> = HashMap::new();
+        let mut again = 0;
+        for variant in ["sync", "async", "graph"] {
+            let trace = bubblescope::open::open(&folder.join(variant).with_extension("bubcap")).unwrap();
+            let trace = Arc::new(trace);
+            let scene = Scene::new(&trace);
+            let mut seen: HashSet<&str> = HashSet::new();
+            for op in trace.ops.indices().filter(|op| trace.ops.kind[op.index()] == OpKind::Kernel) {
+                let spot = scene.find(&trace, Item::Op(op), trace.ops.start[op.index()].0).unwrap();
+                let tint = scene.lane(spot).unwrap().1.tint(spot.at);
+                let name = trace.op_name(op);
+                again += usize::from(seen.insert(name) && tints.contains_key(name));
+                assert_eq!(*tints.entry(name.to_owned()).or_insert(tint), tint, "{name} in {variant}");
+            }
+        }
+        assert!(again > 1, "the variants share kernels");
+    }
+
+    #[test]
     fn lanes_of_the_trace_are_those_of_copies() {
         let trace = Arc::new(testing::trace(3, 50));
         let mut shared = 0;
@@ -449,7 +474,7 @@ mod tests {
             let (range, piece): (_, Box<dyn Fn(usize) -> Piece>) = match row.kind {
                 RowKind::Stream(stream) => {
                     let range = trace.streams[stream.index()].ops.clone();
-                    (range, Box::new(|at| op_piece(&trace, OpIdx::from_index(at))))
+                    (range, Box::new(|at| op_piece(&trace, &Tones::of(&trace), OpIdx::from_index(at))))
                 }
                 RowKind::Calls(thread) => {
                     let tint = |at: usize| Tint::call(trace.calls.kind[at]);

@@ -151,6 +151,9 @@ pub struct Source<F> {
     pub all: F,
 }
 
+/// Gives every row of some documents.
+pub type AllOf<R> = fn(&[Document]) -> Vec<R>;
+
 /// What a table's rows were made for: the version of their source, the column that sorts, whether the greatest is on
 /// top, and the filter.
 type Made = (u64, usize, bool, String);
@@ -166,13 +169,17 @@ pub struct Table<R> {
     pub filter: String,
     rows: Background<Made, Arc<[R]>>,
     copying: Option<Receiver<String>>,
+    /// What was selected in the last frame.
+    selected: Option<R>,
+    /// Whether to scroll to the selection once its row is known.
+    reveal: bool,
 }
 
 impl<R: Row> Default for Table<R> {
     fn default() -> Self {
         let descending = R::COLUMNS.get(R::SORT).is_some_and(|column| column.figures);
         let (rows, copying) = (Background::default(), None);
-        Self { sort: R::SORT, descending, filter: String::new(), rows, copying }
+        Self { sort: R::SORT, descending, filter: String::new(), rows, copying, selected: None, reveal: false }
     }
 }
 
@@ -188,14 +195,15 @@ pub fn arranged<R: Row>(
     (sort, descending, filter): (usize, bool, &str),
     wanted: &Wanted,
 ) -> Vec<R> {
-    let filter = filter.to_lowercase();
+    let filter = filter.trim().to_lowercase();
+    let (looked_at, filter) = searched::<R>(&filter);
     if !filter.is_empty() {
-        let holds = |column: &Column<R>, row| holds(&(column.cell)(docs, row).shown(), &filter);
+        let holds = |column: &Column<R>, row| holds(&(column.cell)(docs, row).shown(), filter);
         let mut at = 0;
         rows.retain(|&row| {
             at += 1;
             let over = at % ROWS_PER_LOOK == 0 && wanted.is_over();
-            !over && R::COLUMNS.iter().any(|column| holds(column, row))
+            !over && looked_at.iter().any(|column| holds(column, row))
         });
     }
     if wanted.is_over() {
@@ -204,19 +212,25 @@ pub fn arranged<R: Row>(
     if let Some(column) = R::COLUMNS.get(sort) {
         if column.figures {
             let mut keyed: Vec<(i64, R)> = rows.iter().map(|&row| ((column.cell)(docs, row).figure(), row)).collect();
-            keyed.sort_by_key(|(figure, _)| *figure);
+            keyed.sort_by(|(a, _), (b, _)| if descending { b.cmp(a) } else { a.cmp(b) });
             rows = keyed.into_iter().map(|(_, row)| row).collect();
         } else {
             let text = |row| (column.cell)(docs, row).into_text();
             let mut keyed: Vec<(Cow<'_, str>, R)> = rows.iter().map(|&row| (text(row), row)).collect();
-            keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
+            keyed.sort_by(|(a, _), (b, _)| if descending { b.cmp(a) } else { a.cmp(b) });
             rows = keyed.into_iter().map(|(_, row)| row).collect();
         }
     }
-    if descending {
-        rows.reverse();
-    }
     rows
+}
+
+/// The columns that a filter looks at, and what it looks for there: `cause: sync` looks at one column only.
+fn searched<R: Row>(filter: &str) -> (&'static [Column<R>], &str) {
+    let named = filter.split_once(':').and_then(|(name, text)| {
+        let at = R::COLUMNS.iter().position(|column| column.title.eq_ignore_ascii_case(name.trim()))?;
+        Some((&R::COLUMNS[at..=at], text.trim()))
+    });
+    named.unwrap_or((R::COLUMNS, filter))
 }
 
 /// Whether a text contains another that is in lower case, upper and lower case alike.
@@ -321,7 +335,9 @@ impl<R: Row> Table<R> {
         let widths = Widths::of(ui.painter(), &font);
         ui.horizontal(|ui| {
             let label = ui.label("Filter");
-            ui.add(egui::TextEdit::singleline(&mut self.filter).desired_width(180.0)).labelled_by(label.id);
+            let field = egui::TextEdit::singleline(&mut self.filter).desired_width(180.0);
+            let field = field.hint_text("words, or column: words");
+            ui.add(field).labelled_by(label.id);
             let (rows, ready) = self.rows(&ctx, docs, source);
             let copy = egui::Button::new("Copy as CSV");
             if ui.add_enabled(ready && self.copying.is_none(), copy).clicked() {
@@ -349,13 +365,25 @@ impl<R: Row> Table<R> {
         let mut clicked = None;
         egui::ScrollArea::horizontal().id_salt(R::NAME).auto_shrink(false).show(ui, |ui| {
             self.heading_ui(ui, &edges, &widths, &palette);
-            let (rows, _) = self.rows(&ctx, docs, source);
+            let (rows, ready) = self.rows(&ctx, docs, source);
+            if selected != self.selected {
+                (self.selected, self.reveal) = (selected, selected.is_some());
+            }
+            let revealed = selected.filter(|_| self.reveal && ready);
+            let revealed = revealed.and_then(|selected| rows.iter().position(|row| *row == selected));
+            self.reveal &= !ready;
             let height = ROW_HEIGHT - ui.spacing().item_spacing.y;
             egui::ScrollArea::vertical().id_salt("rows").auto_shrink(false).show_rows(
                 ui,
                 height,
                 rows.len(),
                 |ui, shown| {
+                    if let Some(at) = revealed {
+                        let top = ui.max_rect().top() + (at as f32 - shown.start as f32) * ROW_HEIGHT;
+                        let row =
+                            Rect::from_x_y_ranges(ui.max_rect().left()..=ui.max_rect().left(), top..=top + height);
+                        ui.scroll_to_rect(row, None);
+                    }
                     for (at, &row) in shown.clone().zip(&rows[shown]) {
                         let (rect, response) = ui.allocate_exact_size(Vec2::new(total + spare, height), Sense::click());
                         let rect = rect.expand2(Vec2::new(0.0, ui.spacing().item_spacing.y / 2.0));
@@ -481,9 +509,41 @@ mod tests {
         assert_eq!(numbers(&mut table), [2, 1, 0]);
         table.filter = "SYNC".to_owned();
         assert_eq!(numbers(&mut table), [2, 0]);
+        table.filter = "word: now".to_owned();
+        assert_eq!(numbers(&mut table), [0]);
+        for other in ["figure: sync", "sync:"] {
+            table.filter = other.to_owned();
+            assert_eq!(numbers(&mut table), [0_usize; 0], "{other} is in no such column");
+        }
+        table.filter = " Figure :100 ".to_owned();
+        assert_eq!(numbers(&mut table), [1]);
         assert_eq!(csv(&[], &[Word(2), Word(0)]), "\"Word\",\"Figure\"\n\"Sync\",20\n\"sync \"\"now\"\"\",9\n");
+        table.filter.clear();
         let one = Source { version: 1, len: 1, all: |_: &[Document]| vec![Word(0)] };
         assert_eq!(*table.rows(&ctx, &[], &one).0, [Word(0)], "a new version is read again");
+    }
+
+    #[test]
+    fn equal_rows_stay_in_their_order_whichever_way_they_are_sorted() {
+        let rows: Vec<Figure> = [(5, 0), (7, 1), (5, 2), (7, 3)].map(|(figure, order)| Figure { figure, order }).into();
+        let sorted = arranged(&[], rows.clone(), (0, true, ""), &Wanted::default());
+        assert_eq!(sorted.iter().map(|row| row.order).collect::<Vec<_>>(), [1, 3, 0, 2]);
+        let sorted = arranged(&[], rows, (0, false, ""), &Wanted::default());
+        assert_eq!(sorted.iter().map(|row| row.order).collect::<Vec<_>>(), [0, 2, 1, 3]);
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Figure {
+        figure: u64,
+        order: usize,
+    }
+
+    impl Row for Figure {
+        const ONE: &'static str = "figure";
+        const NAME: &'static str = "figures";
+        const COLUMNS: &'static [Column<Self>] =
+            &[Column::figures("Figure", "", 10.0, |_, row: Self| Cell::Count(row.figure))];
+        const SORT: usize = 0;
     }
 
     #[test]

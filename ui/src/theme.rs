@@ -40,13 +40,15 @@ pub const KERNEL_TONES: usize = KERNELS.len();
 pub const RANGE_TONES: usize = RANGES.len();
 
 /// Tones of one cool family: kernels differ from each other and never look like a cause.
-const KERNELS: [Color32; 6] = [
+const KERNELS: [Color32; 8] = [
     Color32::from_rgb(0x5b, 0x7f, 0xb5),
     Color32::from_rgb(0x7a, 0x73, 0xb8),
     Color32::from_rgb(0x4f, 0x93, 0xab),
     Color32::from_rgb(0x8b, 0x8f, 0xc9),
     Color32::from_rgb(0x6b, 0x9f, 0xcf),
     Color32::from_rgb(0x63, 0x66, 0x9e),
+    Color32::from_rgb(0xa0, 0x92, 0xc4),
+    Color32::from_rgb(0x3c, 0x75, 0x8c),
 ];
 
 const RANGES: [Color32; 4] = [
@@ -101,6 +103,8 @@ impl Palette {
         for (theme, palette) in [(egui::Theme::Dark, Self::DARK), (egui::Theme::Light, Self::LIGHT)] {
             ctx.set_visuals_of(theme, palette.visuals());
         }
+        // A bar that hides until the pointer comes near would not tell that there is more.
+        ctx.all_styles_mut(|style| style.spacing.scroll = egui::style::ScrollStyle::thin());
     }
 
     fn visuals(&self) -> egui::Visuals {
@@ -133,6 +137,21 @@ impl Palette {
                 _ => Color32::from_rgb(0x5c, 0xa9, 0xa0),
             },
         }
+    }
+
+    /// Kernels of whatever name.
+    pub fn kernels(&self) -> Color32 {
+        KERNELS[0]
+    }
+
+    /// Kernels and copies at once.
+    pub fn overlapped(&self) -> Color32 {
+        Color32::from_rgb(0x2a, 0x5f, 0x74)
+    }
+
+    /// Copies of whatever direction.
+    pub fn copies(&self) -> Color32 {
+        Color32::from_rgb(0x3a, 0xa8, 0x76)
     }
 
     /// The colour of a graph's replay.
@@ -223,6 +242,58 @@ mod tests {
                 let (a, b) = (Palette::DARK.cause(cause), Palette::DARK.cause(other));
                 let apart: u32 = (0..3).map(|channel| u32::from(a[channel].abs_diff(b[channel]))).sum();
                 assert!(apart > 40, "{cause} and {other} look alike");
+            }
+        }
+    }
+
+    /// What an eye without one kind of cones sees of a colour (Machado, Oliveira and Fernandes, "A Physiologically-based
+    /// Model for Simulation of Color Vision Deficiency", 2009, complete deficiency), in linear light.
+    fn seen_by(color: Color32, matrix: [[f32; 3]; 3]) -> [f32; 3] {
+        let linear = |channel: u8| {
+            let value = f32::from(channel) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        let rgb = [color.r(), color.g(), color.b()].map(linear);
+        matrix.map(|row| (0..3).map(|at| row[at] * rgb[at]).sum::<f32>().clamp(0.0, 1.0))
+    }
+
+    /// How far apart two colours are seen, in CIE L*a*b*.
+    fn apart(a: [f32; 3], b: [f32; 3]) -> f32 {
+        let lab = |[r, g, b]: [f32; 3]| {
+            let f = |t: f32| if t > 0.008_856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 };
+            let x = f((0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505);
+            let y = f(0.2126 * r + 0.7152 * g + 0.0722 * b);
+            let z = f((0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089);
+            [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+        };
+        let (a, b) = (lab(a), lab(b));
+        (0..3).map(|at| (a[at] - b[at]).powi(2)).sum::<f32>().sqrt()
+    }
+
+    #[test]
+    fn everybody_can_tell_the_parts_of_a_span_apart_and_none_looks_like_waiting() {
+        let whole = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let protan = [
+            [0.152_286, 1.052_583, -0.204_868],
+            [0.114_503, 0.786_281, 0.099_216],
+            [-0.003_882, -0.048_116, 1.051_998],
+        ];
+        let deutan =
+            [[0.367_322, 0.860_646, -0.227_968], [0.280_085, 0.672_501, 0.047_413], [-0.011_820, 0.042_940, 0.968_881]];
+        let tritan = [
+            [1.255_528, -0.076_749, -0.178_779],
+            [-0.078_411, 0.930_809, 0.147_602],
+            [0.004_733, 0.691_367, 0.303_900],
+        ];
+        for palette in [Palette::DARK, Palette::LIGHT] {
+            let parts = [palette.kernels(), palette.overlapped(), palette.copies(), palette.canvas, BLOCKING];
+            for eye in [whole, protan, deutan, tritan] {
+                for (at, &part) in parts.iter().enumerate() {
+                    for &other in &parts[..at] {
+                        let apart = apart(seen_by(part, eye), seen_by(other, eye));
+                        assert!(apart > 10.0, "{part:?} and {other:?} are only {apart} apart");
+                    }
+                }
             }
         }
     }

@@ -31,6 +31,8 @@ pub enum Action {
     Select(Option<Pick>),
     /// Select a thing and zoom to it.
     ZoomTo(Pick),
+    /// Select a thing and show it so that it can be seen, among what is around it.
+    Show(Pick),
     /// Measure an interval of the common time scale, or stop measuring.
     Measure(Option<Interval>),
 }

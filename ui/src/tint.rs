@@ -2,9 +2,10 @@
 //! million of them reads neither names nor details.
 
 use bubblescope::analysis::Cause;
-use bubblescope::trace::{ApiKind, Detail, MemoryKind, OpKind, RangeKind};
+use bubblescope::trace::{ApiKind, Detail, MemoryKind, NameId, OpKind, RangeKind, Trace};
 use eframe::egui::Color32;
 
+use crate::arrange::Key;
 use crate::theme::{KERNEL_TONES, Palette, RANGE_TONES, blend};
 
 /// A colour by its meaning, the same in every palette. There are fewer than 128.
@@ -51,11 +52,27 @@ const RANGE: u8 = KERNEL + KERNEL_TONES as u8;
 const CALL: u8 = RANGE + RANGE_TONES as u8;
 const CAUSE: u8 = CALL + CALLS.len() as u8;
 
+/// The tones of a trace's names, by their positions. A name has the same one in every trace.
+#[derive(Clone, Debug)]
+pub struct Tones(Box<[u8]>);
+
+impl Tones {
+    /// Finds them. Takes time in proportion to the names.
+    pub fn of(trace: &Trace) -> Self {
+        Self(trace.names.iter().map(|(_, name)| Key::of(name).below(KERNEL_TONES * RANGE_TONES) as u8).collect())
+    }
+
+    /// That of a name.
+    pub fn get(&self, name: NameId) -> usize {
+        self.0.get(name.index()).map_or(0, |&tone| usize::from(tone))
+    }
+}
+
 impl Tint {
     /// A graph's replay.
     pub const REPLAY: Self = Self(REPLAY);
 
-    /// An op's; `name` is the number of its name.
+    /// An op's; `name` is the tone of its name.
     pub fn op(kind: OpKind, name: usize, detail: Detail) -> Self {
         let host = |memory| matches!(memory, MemoryKind::Pageable | MemoryKind::Pinned);
         Self(match (kind, detail) {
@@ -73,7 +90,7 @@ impl Tint {
         Self(CALL + kind as u8)
     }
 
-    /// A range's; `name` is the number of its name.
+    /// A range's; `name` is the tone of its name.
     pub fn range(kind: RangeKind, name: usize) -> Self {
         Self(match kind {
             RangeKind::Operator => OPERATOR,

@@ -166,13 +166,13 @@ fn rows_are_dragged_to_another_place_and_height() {
 fn an_arrangement_is_kept_as_text() {
     let mut harness = widget(vec![generated(3, 10)]);
     menu(&mut harness, "Stream 8", "Pin to the top");
-    menu(&mut harness, "Stream 7", "Hide");
     let wanted = rows(&harness);
+    menu(&mut harness, "Stream 7", "Hide");
     let text = serde_json::to_string(&harness.state().timeline.arrangement).unwrap();
     let mut other = widget(vec![generated(3, 25)]);
     other.state_mut().timeline.arrangement = serde_json::from_str(&text).unwrap();
     other.run_steps(2);
-    assert_eq!(rows(&other), wanted, "another recording of the same program has the same rows");
+    assert_eq!(rows(&other), wanted, "another recording of the same program has the same rows, and none is hidden");
     assert_eq!(serde_json::from_str::<bubblescope_ui::arrange::Arrangement>("{}").unwrap(), Default::default());
 }
 

@@ -1,13 +1,18 @@
 //! What stands around the timeline: menus, what is being loaded, messages, the first window, the list of keys.
 
-use eframe::egui::{self, RichText, Ui, Vec2};
+use bubblescope::analysis::Cause;
+use bubblescope::trace::{ApiKind, Detail, MemoryKind, OpKind};
+use eframe::egui::{self, RichText, Sense, Ui, Vec2};
 
 use super::App;
 use crate::command::{COMMANDS, Command, Entry, Shortcut};
 use crate::dialog::centred;
+use crate::format;
 use crate::load::Stage;
+use crate::paint::Quads;
 use crate::panels;
 use crate::theme::Palette;
+use crate::tint::{Tint, Tints};
 
 /// Seconds for which the bar says what was saved.
 const SAVED_SHOWN: f64 = 8.0;
@@ -107,6 +112,7 @@ impl App {
         if let Some(at) = cancelled {
             self.cancel(at);
         }
+        self.filter_told_ui(ctx, ui, palette);
         let saved = self.saved.as_ref().filter(|(_, at)| self.now - at < SAVED_SHOWN);
         if let Some((saved, _)) = saved {
             ctx.request_repaint_after(std::time::Duration::from_secs(1));
@@ -124,6 +130,19 @@ impl App {
             }
             ui.add(egui::Label::new(names.join(" · ")).truncate()).on_hover_text(all.join("\n"));
         }
+    }
+
+    /// Tells which bubbles are gone through while the table of bubbles is filtered.
+    fn filter_told_ui(&mut self, ctx: &egui::Context, ui: &mut Ui, palette: &Palette) {
+        let Some((rows, ready)) = self.filtered_bubbles(ctx) else { return };
+        let hint = "The table of bubbles is filtered. Go through all of them again";
+        if ui.small_button("All bubbles").on_hover_text(hint).clicked() {
+            self.panels.bubbles.filter.clear();
+        }
+        let count = if ready { format::things(rows.len() as u64, "bubble", "bubbles") } else { "bubbles".to_owned() };
+        let told = format!("] and [ go through {count} with “{}”", self.panels.bubbles.filter.trim());
+        ui.label(RichText::new(told).color(palette.link));
+        ui.separator();
     }
 
     pub(super) fn messages_ui(&mut self, ui: &mut Ui) {
@@ -175,7 +194,7 @@ impl App {
                 ui.add_space(22.0);
                 ui.label(RichText::new("Opened before").color(palette.weak_text));
                 for path in &self.recent {
-                    if ui.link(path.display().to_string()).clicked() {
+                    if panels::link_ui(ui, path.display().to_string()).clicked() {
                         opened = Some(path.clone());
                     }
                 }
@@ -196,6 +215,8 @@ impl App {
                         some.iter().for_each(|group| keys_ui(ui, group));
                         if at + 1 == groups.len().div_ceil(2) {
                             mouse_ui(ui);
+                            ui.add_space(6.0);
+                            legend_ui(ui);
                         }
                     });
                     ui.add_space(18.0);
@@ -225,6 +246,30 @@ fn mouse_ui(ui: &mut Ui) {
             ui.end_row();
         }
     });
+}
+
+/// What colours and stripes on the timeline mean.
+fn legend_ui(ui: &mut Ui) {
+    let copy = Detail::Copy { from: MemoryKind::Pinned, to: MemoryKind::Device, asynchronous: true };
+    let looks = [
+        (Tint::op(OpKind::Copy, 0, copy), "a copy or a memset; kernels are plain"),
+        (Tint::cause(Cause::LaunchBound), "a bubble because of the host"),
+        (Tint::cause(Cause::Dependency), "a bubble though the work was enqueued"),
+        (Tint::call(ApiKind::StreamSync), "a call that waits for the GPU"),
+    ];
+    ui.strong("Colours and stripes");
+    let tints = Tints::of(&Palette::of(ui.visuals()));
+    for (tint, meaning) in looks {
+        ui.horizontal(|ui| {
+            let (rect, _) = ui.allocate_exact_size(Vec2::new(30.0, 12.0), Sense::hover());
+            let mut quads = Quads::default();
+            quads.add(rect, tints.get(tint));
+            quads.add_pattern(rect, tint, &tints);
+            ui.painter().add(quads.into_mesh());
+            ui.weak(meaning);
+        });
+    }
+    ui.weak("The colours of causes stand in the overview.");
 }
 
 fn keys_ui(ui: &mut Ui, group: &[Entry]) {

@@ -1,6 +1,7 @@
 //! What commands and clicks do to the view and the selection.
 
-use bubblescope::analysis::Bubble;
+use std::sync::Arc;
+
 use bubblescope::trace::{Interval, Ns};
 use eframe::egui;
 
@@ -8,8 +9,8 @@ use super::App;
 use crate::arrange::RowAct;
 use crate::command::{Command, of_event};
 use crate::dialog::{Export, Purpose};
-use crate::document::{BubbleRef, Document, Item, Pick};
-use crate::panels::Tab;
+use crate::document::{BubbleRef, Document, Item, Pick, blames};
+use crate::panels::{BubbleRow, Tab};
 use crate::timeline::Action;
 use crate::view::Viewport;
 
@@ -17,6 +18,8 @@ use crate::view::Viewport;
 const PAN_STEP: f64 = 0.15;
 /// How much closer one press of a key zooms.
 const ZOOM_STEP: f64 = 1.4;
+/// The least share of the view that a thing takes which can be seen among what is around it.
+const SEEN: f64 = 0.02;
 
 impl App {
     /// All opened traces together.
@@ -48,6 +51,7 @@ impl App {
                 self.select(pick);
                 self.fit(pick);
             }
+            Action::Show(pick) => self.show_thing(pick),
             Action::Measure(measured) => {
                 self.timeline.measured = measured;
                 if measured.is_some() {
@@ -165,8 +169,8 @@ impl App {
                     self.timeline.view = view;
                 }
             }
-            Command::NextBubble => self.step_bubble(true),
-            Command::PreviousBubble => self.step_bubble(false),
+            Command::NextBubble => self.step_bubble(ctx, true),
+            Command::PreviousBubble => self.step_bubble(ctx, false),
             Command::LongestBubble => self.longest_bubble(),
             Command::NextInLane => self.step_in_lane(true),
             Command::PreviousInLane => self.step_in_lane(false),
@@ -201,46 +205,80 @@ impl App {
         self.timeline.selected.map_or(0, |pick| pick.doc)
     }
 
-    /// Selects the bubble after, or before, the selection or the middle of the view.
-    fn step_bubble(&mut self, forward: bool) {
-        let current = self.current();
+    /// Selects the bubble after, or before, the selection or the middle of the view: of those that the table of bubbles
+    /// shows, if it is filtered.
+    pub(super) fn step_bubble(&mut self, ctx: &egui::Context, forward: bool) {
+        let filtered = match self.filtered_bubbles(ctx) {
+            Some((rows, true)) => Some(rows),
+            // They come a few frames later.
+            Some((_, false)) => return self.stepping = Some(forward),
+            None => None,
+        };
+        let mut current = self.current();
+        if let Some(rows) = filtered.as_ref().filter(|rows| !rows.iter().any(|row| row.doc == current)) {
+            // What the filter lets through is another trace's.
+            current = rows.first().map_or(current, |row| row.doc);
+        }
         let Some(doc) = self.docs.get(current) else { return };
-        let selected = self.timeline.selected.map(|pick| pick.item);
+        let selected = self.timeline.selected.filter(|pick| pick.doc == current).map(|pick| pick.item);
         let view = doc.unshifted(self.timeline.view.interval());
         let from = match selected.and_then(|item| doc.times(item)) {
             Some(times) => times.start,
             None => Ns(view.start.0.midpoint(view.end.0)),
         };
         let at = if let Some(Item::Bubble(at)) = selected { Some(at) } else { None };
-        if let Some(at) = doc.next_bubble(from, at, forward) {
+        let next = match filtered {
+            None => doc.next_bubble(from, at, forward),
+            Some(rows) => {
+                let of_doc = rows.iter().filter(|row| row.doc == current).map(|row| row.at);
+                let started = of_doc.filter_map(|at| Some((doc.times(Item::Bubble(at))?.start, Some(at))));
+                let (key, started) = ((from, at), started);
+                let next = if forward {
+                    started.filter(|other| *other > key).min()
+                } else {
+                    started.filter(|other| *other < key).max()
+                };
+                next.and_then(|(_, at)| at)
+            }
+        };
+        if let Some(at) = next {
             self.show_bubble(current, at);
         }
+    }
+
+    /// The bubbles that the table of bubbles shows, and whether it is done with filtering; `None` when it shows all.
+    pub(super) fn filtered_bubbles(&mut self, ctx: &egui::Context) -> Option<(Arc<[BubbleRow]>, bool)> {
+        let table = &mut self.panels.bubbles;
+        let source = BubbleRow::source(&self.docs, self.version);
+        (!table.filter.trim().is_empty()).then(|| table.rows(ctx, &self.docs, &source))
     }
 
     fn longest_bubble(&mut self) {
         let current = self.current();
-        let Some(doc) = self.docs.get(current) else { return };
-        let longest = doc.bubbles().max_by_key(|(at, bubble)| (bubble.interval.len(), std::cmp::Reverse(*at)));
-        if let Some((at, _)) = longest {
+        if let Some(at) = self.docs.get(current).and_then(|doc| doc.longest_bubble(|_| true)) {
             self.show_bubble(current, at);
         }
     }
 
-    /// Selects a bubble and, unless it can already be seen well, zooms so that it can.
+    /// Selects a bubble and shows it.
     pub fn show_bubble(&mut self, doc: usize, at: BubbleRef) {
-        let pick = Pick { doc, item: Item::Bubble(at) };
+        self.show_thing(Pick { doc, item: Item::Bubble(at) });
+    }
+
+    /// Selects a thing and, unless it can already be seen well, zooms so that it can.
+    pub fn show_thing(&mut self, pick: Pick) {
         self.timeline.selected = Some(pick);
         self.timeline.reveal(pick);
         let Some(times) = self.times(pick) else { return };
         let share = times.len().0 as f64 / self.timeline.view.span() as f64;
-        if (0.02..0.8).contains(&share) {
+        if (SEEN..0.8).contains(&share) {
             self.go(self.timeline.view.showing(times));
         } else {
             self.go(Viewport::of(times, 2.0));
         }
     }
 
-    /// Selects a thing and shows it together with the bubble that it caused or began.
+    /// Selects a thing and shows it together with the bubble that it caused or began, unless it could then not be seen.
     pub fn show_place(&mut self, pick: Pick) {
         let Pick { doc, item: Item::Call(call) } = pick else {
             return match pick.item {
@@ -250,17 +288,18 @@ impl App {
         };
         self.timeline.selected = Some(pick);
         self.timeline.reveal(pick);
-        let Some(mut shown) = self.times(pick) else { return };
+        let Some(times) = self.times(pick) else { return };
+        let mut shown = times;
         if let Some(found) = self.docs.get(doc) {
-            let blames = |bubble: &Bubble| {
-                bubble.root.call == Some(call) || bubble.drained_by.is_some_and(|drain| drain.call == call)
-            };
-            let bubble = found.bubbles().find(|(_, bubble)| blames(bubble));
-            if let Some(times) = bubble.map(|(_, bubble)| found.shifted(bubble.interval)) {
-                shown = Interval::new(shown.start.min(times.start), shown.end.max(times.end));
+            let bubble = found.bubbles().find(|(_, bubble)| blames(bubble, call));
+            if let Some(bubble) = bubble.map(|(_, bubble)| found.shifted(bubble.interval)) {
+                shown = Interval::new(shown.start.min(bubble.start), shown.end.max(bubble.end));
             }
         }
-        self.go(Viewport::of(shown, 1.0));
+        let view = Viewport::of(shown, 1.0);
+        let widest = times.len().0.max(1) as f64 / SEEN;
+        let middle = (times.start.0.midpoint(times.end.0) - view.start()) as f64 / view.span() as f64;
+        self.go(view.zoomed((view.span() as f64 / widest).max(1.0), middle));
     }
 
     fn step_in_lane(&mut self, forward: bool) {
@@ -282,18 +321,14 @@ impl App {
         self.go(self.timeline.view.panned(if forward { PAN_STEP } else { -PAN_STEP }));
     }
 
+    /// Selects what the selection hangs together with, or goes back to where this led here from.
     fn follow_launch(&mut self) {
         let Some(pick) = self.timeline.selected else { return };
-        let Some(doc) = self.docs.get(pick.doc) else { return };
-        let other = match pick.item {
-            Item::Op(op) => doc.trace.ops.launch(op).map(Item::Call),
-            Item::Call(call) => doc.trace.call_ops(call).first().map(|&op| Item::Op(op)),
-            Item::Bubble(at) => doc.bubble(at).and_then(|(_, bubble)| bubble.root.call).map(Item::Call),
-            Item::Replay(_, call) => Some(Item::Call(call)),
-            Item::Range(_) => None,
-        };
-        if let Some(item) = other {
-            self.select(Pick { doc: pick.doc, item });
+        let back = self.followed.filter(|(_, to)| *to == pick).map(|(from, _)| from);
+        let other = back.or_else(|| Some(Pick { doc: pick.doc, item: self.docs.get(pick.doc)?.other_end(pick.item)? }));
+        if let Some(other) = other {
+            self.followed = Some((pick, other));
+            self.show_thing(other);
         }
     }
 

@@ -11,6 +11,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use eframe::egui::{self, ColorImage, Rect};
 
 use super::App;
+use crate::background;
 use crate::dialog::{Export, Purpose};
 use crate::load::{self, Loading, Stage};
 use crate::panels;
@@ -105,9 +106,10 @@ impl App {
 
     /// Closes all traces.
     pub(super) fn close(&mut self) {
-        self.docs.clear();
-        self.loading.clear();
+        background::release(std::mem::take(&mut self.docs));
+        background::release(std::mem::take(&mut self.loading));
         (self.timeline.selected, self.timeline.measured, self.placed) = (None, None, None);
+        self.followed = None;
         self.traces += 1;
         self.documents_changed();
     }

@@ -13,10 +13,11 @@ use eframe::egui::{self, Ui};
 use serde::{Deserialize, Serialize};
 
 use crate::arrange::Arrangement;
+use crate::background;
 use crate::dialog::{Export, FileDialogs};
 use crate::document::{Document, Item, Pick};
 use crate::load::{Ended, Loaded, Loading, Stage};
-use crate::panels::{self, Chosen, Panels, Recorder, Tab, Versions};
+use crate::panels::{self, Chosen, Panels, Recorder, Versions};
 use crate::theme::Palette;
 use crate::timeline::{Action, Timeline};
 use crate::view::{History, Viewport};
@@ -34,8 +35,6 @@ struct Kept {
     recent: Vec<PathBuf>,
     names_width: f32,
     details: bool,
-    tables: bool,
-    tab: Tab,
     command: String,
     arrangement: Arrangement,
 }
@@ -75,6 +74,10 @@ pub struct App {
     /// The view that what is open was first shown in; `None` while nothing is open.
     placed: Option<Viewport>,
     history: History,
+    /// Where the last step from an op to its launch, or the like, led from and to.
+    followed: Option<(Pick, Pick)>,
+    /// Whether to go to the next bubble, or to the one before, as soon as the filtered ones are known.
+    stepping: Option<bool>,
     /// How many traces were asked for.
     asked: u64,
     loading: Vec<Loading>,
@@ -97,8 +100,7 @@ impl App {
         let Some(kept) = eframe::get_value::<Kept>(storage, KEPT) else { return };
         self.recent = kept.recent;
         self.timeline.names_width = kept.names_width;
-        (self.details, self.tables) = (kept.details, kept.tables);
-        self.panels.tab = kept.tab;
+        self.details = kept.details;
         self.recorder.command = kept.command;
         self.timeline.arrangement = kept.arrangement;
     }
@@ -135,6 +137,7 @@ impl App {
     fn wait_for(&mut self, mut loading: Loading) {
         self.asked += 1;
         loading.order = self.asked;
+        loading.fresh = !self.loading.iter().any(|other| other.stage == Stage::Reading);
         self.loading.push(loading);
     }
 
@@ -181,12 +184,17 @@ impl App {
                 if loading.is_file {
                     self.remember(&loading.path);
                 }
+                if loading.fresh {
+                    self.start_afresh();
+                }
                 loading.before = self.replace(order, Some(*document)).map(Box::new);
                 true
             }
             (Loaded::Analysis(explanation), Some(doc)) => {
                 doc.set_analysis(*explanation);
-                loading.before = None;
+                if let Some(before) = loading.before.take() {
+                    background::release(before);
+                }
                 self.documents_changed();
                 true
             }
@@ -202,6 +210,14 @@ impl App {
             // The document was closed.
             (Loaded::Analysis(..) | Loaded::Full(_), None) => false,
         }
+    }
+
+    /// Shows what is opened from its beginning: the overview, every row, and no table filtered.
+    fn start_afresh(&mut self) {
+        self.tables = true;
+        self.panels.start_afresh();
+        self.timeline.arrangement.show_whole();
+        self.stepping = None;
     }
 
     fn documents_changed(&mut self) {
@@ -227,6 +243,7 @@ impl App {
             self.docs.insert(at, document);
         }
         self.documents_changed();
+        self.followed = None;
         self.traces += 1;
         if self.docs.is_empty() {
             self.placed = None;
@@ -243,7 +260,8 @@ impl App {
         match loading.stage {
             Stage::Reading => {}
             Stage::Analysing => {
-                self.replace(loading.order, loading.before.take().map(|before| *before));
+                let given_up = self.replace(loading.order, loading.before.take().map(|before| *before));
+                background::release(given_up);
             }
             Stage::Replaying => {
                 if let Some(doc) = self.docs.iter_mut().find(|doc| doc.order == loading.order) {
@@ -265,6 +283,9 @@ impl App {
         }
         self.dropped(&ctx);
         self.keys(&ctx);
+        if let Some(forward) = self.stepping.take() {
+            self.step_bubble(&ctx, forward);
+        }
         if self.panels.compare.update(&ctx, &self.docs, self.traces) {
             self.align();
         }
@@ -332,8 +353,6 @@ impl eframe::App for App {
             recent: self.recent.clone(),
             names_width: self.timeline.names_width,
             details: self.details,
-            tables: self.tables,
-            tab: self.panels.tab,
             command: self.recorder.command.clone(),
             arrangement: self.timeline.arrangement.clone(),
         };

@@ -5,7 +5,7 @@ use bubblescope::trace::CallIdx;
 
 use crate::describe;
 use crate::document::{BubbleRef, Document};
-use crate::table::{Cell, Column, Row};
+use crate::table::{AllOf, Cell, Column, Row, Source};
 
 /// One bubble of one trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,11 @@ impl BubbleRow {
     pub fn count(docs: &[Document]) -> usize {
         let devices = docs.iter().filter_map(Document::analysis).flat_map(|analysis| &analysis.devices);
         devices.map(|device| device.bubbles.len()).sum()
+    }
+
+    /// Where the table has its rows from; `version` changes whenever they do.
+    pub fn source(docs: &[Document], version: u64) -> Source<AllOf<Self>> {
+        Source { version, len: Self::count(docs), all: Self::all }
     }
 
     fn found(self, docs: &[Document]) -> Option<(&Document, &Bubble)> {

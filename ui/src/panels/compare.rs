@@ -275,7 +275,7 @@ fn compare_ui(ui: &mut Ui, compare: &Compare) {
             .collect();
         causes.sort_unstable();
         causes.dedup();
-        swatch(ui, BUSY);
+        swatch(ui, palette.kernels());
         ui.label("busy");
         for cause in causes {
             swatch(ui, palette.cause(cause));
@@ -290,8 +290,6 @@ fn compare_ui(ui: &mut Ui, compare: &Compare) {
         ui.colored_label(ui.visuals().warn_fg_color, warning);
     }
 }
-
-const BUSY: egui::Color32 = egui::Color32::from_rgb(0x5b, 0x7f, 0xb5);
 
 fn wall(variant: &Variant) -> Option<i64> {
     variant.unprofiled.or(variant.profiled).map(|wall| wall.median_ns.0)
@@ -316,7 +314,7 @@ fn variant_ui(ui: &mut Ui, variant: &Variant, longest: i64, palette: &Palette) {
 /// Busy time and bubbles by root as one bar; all variants have one scale.
 fn bar_ui(ui: &mut Ui, recorded: &PerIteration, longest: i64, palette: &Palette) {
     let (bar, response) = ui.allocate_exact_size(Vec2::new(420.0, 16.0), Sense::hover());
-    let parts = std::iter::once(("busy", recorded.busy_ns, BUSY));
+    let parts = std::iter::once(("busy", recorded.busy_ns, palette.kernels()));
     let roots = recorded.bubble_ns_by_root.iter().map(|(cause, &ns)| (cause.as_str(), ns, palette.cause(*cause)));
     let mut left = bar.left();
     let mut text = String::new();

@@ -2,8 +2,9 @@
 
 use eframe::egui::{self, Ui};
 
+use super::link_ui;
 use crate::describe;
-use crate::document::{Document, Item};
+use crate::document::{Document, Item, Pick};
 use crate::format;
 use crate::theme::Palette;
 use crate::timeline::{Action, Timeline};
@@ -41,9 +42,18 @@ pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: 
     }
     ui.add_space(4.0);
     egui::Grid::new("selection").num_columns(2).spacing([12.0, 4.0]).show(ui, |ui| {
-        for (name, value) in &found.facts {
+        for (at, (name, value)) in found.facts.iter().enumerate() {
             ui.colored_label(palette.weak_text, *name);
-            ui.add(egui::Label::new(value).wrap());
+            match found.links.iter().find(|(of, _)| *of == at) {
+                Some(&(_, item)) => {
+                    if link_ui(ui, value).on_hover_text("Select it and show it").clicked() {
+                        actions.push(Action::Show(Pick { doc: pick.doc, item }));
+                    }
+                }
+                None => {
+                    ui.add(egui::Label::new(value).wrap());
+                }
+            }
             ui.end_row();
         }
     });

@@ -4,7 +4,7 @@ use bubblescope::analysis::{Finding, FullAnalysis, Severity};
 use bubblescope::trace::Ns;
 use eframe::egui::{self, Color32, RichText, Ui};
 
-use super::Chosen;
+use super::{Chosen, link_ui};
 use crate::document::{Document, Pick};
 use crate::format;
 use crate::table::{Cell, Column, Row, Source, Table};
@@ -20,13 +20,15 @@ pub struct FindingRow {
 }
 
 impl FindingRow {
+    /// The findings of all opened traces; of equal gains the more severe comes first.
     fn all(docs: &[Document]) -> Vec<Self> {
-        let docs = docs.iter().enumerate();
-        docs.flat_map(|(doc, found)| {
+        let rows = docs.iter().enumerate().flat_map(|(doc, found)| {
             let count = found.full().map_or(0, |full| full.findings.found.len());
             (0..count).map(move |index| Self { doc, index })
-        })
-        .collect()
+        });
+        let mut rows: Vec<Self> = rows.collect();
+        rows.sort_by_key(|row| row.found(docs).map(|(_, finding)| finding.severity));
+        rows
     }
 
     fn found(self, docs: &[Document]) -> Option<(&FullAnalysis, &Finding)> {
@@ -82,6 +84,12 @@ pub struct FindingsPanel {
 }
 
 impl FindingsPanel {
+    /// Filters nothing, and chooses the first.
+    pub(super) fn start_afresh(&mut self) {
+        self.table.filter.clear();
+        self.chosen = None;
+    }
+
     /// Shows the findings; gives the places that were clicked.
     pub(super) fn show(&mut self, ui: &mut Ui, docs: &[Document], version: u64) -> Option<Chosen> {
         let palette = Palette::of(ui.visuals());
@@ -175,7 +183,7 @@ fn finding_ui(
             // A link is one place to click: it goes to the next line whole.
             ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);
             for &moment in &evidence.at {
-                let link = ui.link(format!("at {}", format::moment(moment.0)));
+                let link = link_ui(ui, format!("at {}", format::moment(moment.0)));
                 if link.on_hover_text("Show it on the timeline").clicked() {
                     let item = docs.get(doc).and_then(|doc| doc.at_moment(evidence.api.as_deref(), moment));
                     place = item.map(|item| Chosen::Place(Pick { doc, item })).or(place);

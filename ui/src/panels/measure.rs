@@ -6,7 +6,7 @@ use eframe::egui::{self, Ui};
 
 use super::overview::figures_ui;
 use crate::background::{Background, Wanted};
-use crate::document::Document;
+use crate::document::{BubbleRef, Document};
 use crate::format;
 
 /// The figures of the measured interval.
@@ -21,11 +21,17 @@ impl Measured {
         self.figures.last().map(|((interval, _), figures)| (*interval, figures.as_slice()))
     }
 
-    /// Shows the figures.
-    pub fn show(&mut self, ui: &mut Ui, docs: &[Document], measured: Option<Interval>, version: u64) {
+    /// Shows the figures; gives the bubble that the user wants to see, and its document.
+    pub fn show(
+        &mut self,
+        ui: &mut Ui,
+        docs: &[Document],
+        measured: Option<Interval>,
+        version: u64,
+    ) -> Option<(usize, BubbleRef)> {
         let Some(interval) = measured else {
             ui.label("Drag on the ruler, or on the timeline with Shift held, to measure an interval.");
-            return;
+            return None;
         };
         let (from, to) = (format::moment(interval.start.0), format::moment(interval.end.0));
         ui.label(format!("{} from {from} to {to}", format::duration(interval.len().0)));
@@ -41,14 +47,15 @@ impl Measured {
         });
         let Some(figures) = figures else {
             ui.spinner();
-            return;
+            return None;
         };
+        let mut wanted = None;
         egui::ScrollArea::vertical().id_salt("measured").auto_shrink(false).show(ui, |ui| {
-            for (doc, figures) in docs.iter().zip(figures) {
+            for (at, (doc, figures)) in docs.iter().zip(figures).enumerate() {
                 if docs.len() > 1 {
                     ui.heading(&doc.name);
                 }
-                figures_ui(ui, doc, figures, |_| ());
+                wanted = figures_ui(ui, doc, figures, |_| ()).map(|bubble| (at, bubble)).or(wanted);
                 if !figures.sync_calls.is_empty() {
                     ui.strong("Blocking calls in it");
                 }
@@ -64,5 +71,6 @@ impl Measured {
                 }
             }
         });
+        wanted
     }
 }

@@ -18,22 +18,21 @@ pub use details::{details_ui, summary};
 pub use findings::{FindingRow, FindingsPanel};
 pub use launches::LaunchRow;
 pub use measure::Measured;
-pub use overview::overview_ui;
+pub use overview::{Wanted, overview_ui};
 pub use record::Recorder;
 pub use search::{Hit, Search};
 pub use sync_calls::SyncRow;
 
 use bubblescope::trace::CallIdx;
 use eframe::egui::{self, Color32, Sense, Ui, Vec2};
-use serde::{Deserialize, Serialize};
 
 use crate::command::Command;
-use crate::document::{Document, Item, Pick};
+use crate::document::{BubbleRef, Document, Item, Pick};
 use crate::table::{Cell, Source, Table};
 use crate::timeline::{Action, Timeline};
 
 /// What the panel below the timeline shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tab {
     /// Where the time went.
     #[default]
@@ -76,6 +75,8 @@ impl Tab {
 pub struct Panels {
     /// What it shows.
     pub tab: Tab,
+    /// What it showed in the last frame.
+    shown: Option<Tab>,
     /// What can be fixed.
     pub findings: FindingsPanel,
     /// The table of bubbles.
@@ -117,30 +118,46 @@ pub struct Versions {
 }
 
 impl Panels {
+    /// Shows the overview, and filters no table.
+    pub fn start_afresh(&mut self) {
+        self.tab = Tab::Overview;
+        self.bubbles.filter.clear();
+        self.sync_calls.filter.clear();
+        self.launches.filter.clear();
+        self.findings.start_afresh();
+    }
+
+    /// The tabs. When a key goes to another one, the keyboard's focus goes with it.
+    fn tabs_ui(&mut self, ui: &mut Ui) {
+        let gone_to = self.shown.filter(|shown| *shown != self.tab).map(|_| self.tab);
+        ui.horizontal(|ui| {
+            let tabs = Tab::ALL.map(|(tab, name)| (tab, ui.selectable_value(&mut self.tab, tab, name)));
+            let focused = tabs.iter().any(|(_, response)| response.has_focus());
+            if let Some((_, response)) = tabs.iter().find(|(tab, _)| Some(*tab) == gone_to && focused) {
+                response.request_focus();
+            }
+        });
+        self.shown = Some(self.tab);
+    }
+
     /// Shows the panel.
     pub fn show(&mut self, ui: &mut Ui, docs: &[Document], timeline: &Timeline, versions: Versions) -> Vec<Chosen> {
         let version = versions.known;
         let mut chosen = Vec::new();
-        ui.horizontal(|ui| {
-            for (tab, name) in Tab::ALL {
-                ui.selectable_value(&mut self.tab, tab, name);
-            }
-        });
+        self.tabs_ui(ui);
         ui.separator();
         match self.tab {
             Tab::Overview => {
                 let area = egui::ScrollArea::vertical().id_salt("overview").auto_shrink(false);
-                let wanted = area.show(ui, |ui| {
-                    let mut wanted = false;
-                    // Every overview is shown, also those below one whose findings are wanted.
-                    for doc in docs {
-                        wanted |= overview_ui(ui, doc, docs.len() > 1);
+                area.show(ui, |ui| {
+                    for (at, doc) in docs.iter().enumerate() {
+                        match overview_ui(ui, doc, docs.len() > 1) {
+                            Some(Wanted::Findings) => self.tab = Tab::Findings,
+                            Some(Wanted::Bubble(bubble)) => chosen.push(bubble_of(at, bubble)),
+                            None => {}
+                        }
                     }
-                    wanted
                 });
-                if wanted.inner {
-                    self.tab = Tab::Findings;
-                }
             }
             Tab::Findings => chosen.extend(self.findings.show(ui, docs, version)),
             Tab::Bubbles => {
@@ -148,9 +165,8 @@ impl Panels {
                     Item::Bubble(at) => Some(BubbleRow { doc: pick.doc, at }),
                     _ => None,
                 });
-                let source = Source { version, len: BubbleRow::count(docs), all: BubbleRow::all };
-                let row = self.bubbles.show(ui, docs, selected, &source);
-                chosen.extend(row.map(|row| Chosen::Bubble(Pick { doc: row.doc, item: Item::Bubble(row.at) })));
+                let row = self.bubbles.show(ui, docs, selected, &BubbleRow::source(docs, version));
+                chosen.extend(row.map(|row| bubble_of(row.doc, row.at)));
             }
             Tab::SyncCalls => {
                 let source = Source { version, len: SyncRow::all(docs).len(), all: SyncRow::all };
@@ -163,12 +179,19 @@ impl Panels {
                 chosen.extend(row.and_then(|row| Some(call(row.doc, row.found(docs)?.longest))));
             }
             Tab::Quality => quality::quality_ui(ui, docs),
-            Tab::Measure => self.measured.show(ui, docs, timeline.measured, versions.traces),
+            Tab::Measure => {
+                let wanted = self.measured.show(ui, docs, timeline.measured, versions.traces);
+                chosen.extend(wanted.map(|(doc, bubble)| bubble_of(doc, bubble)));
+            }
             Tab::Compare => chosen.extend(self.compare.show(ui, docs)),
             Tab::Search => chosen.extend(self.search.show(ui, docs, version).map(Chosen::Action)),
         }
         chosen
     }
+}
+
+fn bubble_of(doc: usize, at: BubbleRef) -> Chosen {
+    Chosen::Bubble(Pick { doc, item: Item::Bubble(at) })
 }
 
 fn call(doc: usize, call: CallIdx) -> Chosen {
@@ -180,8 +203,36 @@ fn trace_name(docs: &[Document], doc: usize) -> Cell<'_> {
     docs.get(doc).map_or(Cell::Unknown, |doc| Cell::text(&doc.name))
 }
 
+/// Words that lead somewhere. Under the pointer a line stands below the letters, where egui's own would touch them.
+pub(crate) fn link_ui(ui: &mut Ui, text: impl Into<egui::WidgetText>) -> egui::Response {
+    let (at, galley, response) = egui::Label::new(text).selectable(false).sense(Sense::click()).layout_in_ui(ui);
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Link, ui.is_enabled(), galley.text()));
+    let color = ui.visuals().hyperlink_color;
+    if response.hovered() || response.has_focus() {
+        let pixel = 1.0 / ui.pixels_per_point();
+        for row in galley.rows.iter().filter(|row| !row.glyphs.is_empty()) {
+            let baseline = row.glyphs.iter().map(|glyph| glyph.pos.y).fold(0.0, f32::max);
+            let y = ((at.y + row.pos.y + baseline + UNDERLINE) / pixel).round() * pixel;
+            let x = at.x + row.pos.x..=at.x + row.pos.x + row.size.x;
+            ui.painter().rect_filled(egui::Rect::from_x_y_ranges(x, y..=y + pixel.max(1.0)), 0.0, color);
+        }
+    }
+    ui.painter().galley(at, galley, color);
+    response.on_hover_cursor(egui::CursorIcon::PointingHand)
+}
+
+/// From the line on which letters stand to the line below a link.
+const UNDERLINE: f32 = 2.0;
+
 /// A small square that says which colour stands for a line of text.
-fn swatch(ui: &mut Ui, color: Color32) {
+pub(crate) fn swatch(ui: &mut Ui, color: Color32) {
+    swatch_of(ui, |painter, square| {
+        painter.rect_filled(square, 2.0, color);
+    });
+}
+
+/// A small square that looks like what a line of text is about.
+pub(crate) fn swatch_of(ui: &mut Ui, paint: impl FnOnce(&egui::Painter, egui::Rect)) {
     let (square, _) = ui.allocate_exact_size(Vec2::splat(10.0), Sense::hover());
-    ui.painter().rect_filled(square, 2.0, color);
+    paint(ui.painter(), square);
 }

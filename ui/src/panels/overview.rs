@@ -3,30 +3,41 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use bubblescope::analysis::{Analysis, DeviceAnalysis, HistogramBucket, Partition};
+use bubblescope::analysis::{Analysis, Bubble, DeviceAnalysis, HistogramBucket, Partition};
 use bubblescope::trace::Ns;
-use eframe::egui::{self, Color32, Pos2, Rect, RichText, Sense, Ui, Vec2};
+use eframe::egui::{self, Color32, Pos2, Rect, Response, RichText, Sense, Stroke, StrokeKind, Ui, Vec2};
 
 use super::quality::reliability_ui;
-use super::swatch;
+use super::{link_ui, swatch, swatch_of};
 use crate::describe;
-use crate::document::Document;
+use crate::document::{BubbleRef, Document};
 use crate::format;
 use crate::theme::Palette;
 
 /// Share of the span below which idle time is not worth a word, in percent.
 const NEGLIGIBLE_PERCENT: i64 = 2;
 
-/// Shows what the analysis of a document found; tells whether the user wants to see the findings.
-pub fn overview_ui(ui: &mut Ui, doc: &Document, named: bool) -> bool {
+/// What the user wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// What can be fixed.
+    Findings,
+    /// A bubble.
+    Bubble(BubbleRef),
+}
+
+/// Shows what the analysis of a document found; gives what the user wants to see of it.
+pub fn overview_ui(ui: &mut Ui, doc: &Document, named: bool) -> Option<Wanted> {
     if named {
         ui.heading(&doc.name);
     }
     let palette = Palette::of(ui.visuals());
-    let mut wanted = false;
+    let mut wanted = None;
     match doc.analysis() {
         Some(analysis) => {
-            figures_ui(ui, doc, analysis, |ui| wanted = remedy_ui(ui, doc, &palette));
+            let mut findings = false;
+            let bubble = figures_ui(ui, doc, analysis, |ui| findings = remedy_ui(ui, doc, &palette));
+            wanted = findings.then_some(Wanted::Findings).or(bubble.map(Wanted::Bubble));
             if analysis.window.len() < doc.trace.end {
                 let part = "These figures are of the workload's measured part: set-up and warm-up are left out.";
                 ui.colored_label(palette.weak_text, part);
@@ -47,15 +58,22 @@ fn remedy_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -> bool {
         let gain = format::duration(finding.recoverable.0);
         let share = format::percent(finding.recoverable.0, replay.span.0);
         ui.strong("What to fix:");
-        let link = ui.link(&finding.title).on_hover_text("Show what it rests on, and the remedy");
+        let link = link_ui(ui, &finding.title).on_hover_text("Show what it rests on, and the remedy");
         ui.colored_label(palette.weak_text, format!("gains {gain}, {share} of the span"));
         link.clicked()
     })
     .inner
 }
 
-/// Shows the figures of an analysis of a document, or of a part of it; `then` shows what follows the first verdict.
-pub(super) fn figures_ui(ui: &mut Ui, doc: &Document, analysis: &Analysis, then: impl FnOnce(&mut Ui)) {
+/// Shows the figures of an analysis of a document, or of a part of it; `then` shows what follows the first verdict. Gives
+/// the longest bubble of the cause that was clicked.
+pub(super) fn figures_ui(
+    ui: &mut Ui,
+    doc: &Document,
+    analysis: &Analysis,
+    then: impl FnOnce(&mut Ui),
+) -> Option<BubbleRef> {
+    let mut wanted = None;
     let mut then = Some(then);
     let palette = Palette::of(ui.visuals());
     if analysis.devices.is_empty() {
@@ -78,12 +96,20 @@ pub(super) fn figures_ui(ui: &mut Ui, doc: &Document, analysis: &Analysis, then:
             let idle = device.idle_ns();
             column_ui(ui, width, |ui| {
                 ui.strong("Idle by root cause");
-                let meaning = |cause| describe::cause(cause);
-                breakdown_ui(ui, &device.idle_by_root, idle, |cause| palette.cause(cause), meaning, &palette);
+                let meaning = |cause| (describe::cause(cause), Some(LONGEST));
+                let clicked =
+                    breakdown_ui(ui, &device.idle_by_root, idle, |cause| palette.cause(cause), meaning, &palette);
+                let is = |bubble: &Bubble, cause| {
+                    let within =
+                        bubble.interval.start < analysis.window.end && bubble.interval.end > analysis.window.start;
+                    within && bubble.device == device.device && bubble.root.cause == cause
+                };
+                let longest = clicked.and_then(|cause| doc.longest_bubble(|bubble| is(bubble, cause)));
+                wanted = longest.or(wanted);
             });
             column_ui(ui, width, |ui| {
                 ui.strong("Idle by what the host did");
-                let meaning = |kind| describe::segment(kind);
+                let meaning = |kind| (describe::segment(kind), None);
                 breakdown_ui(ui, &device.idle_by_segment, idle, |kind| palette.segment(kind), meaning, &palette);
             });
             column_ui(ui, width, |ui| {
@@ -94,7 +120,11 @@ pub(super) fn figures_ui(ui: &mut Ui, doc: &Document, analysis: &Analysis, then:
         ui.add_space(8.0);
     }
     reliability_ui(ui, analysis, &palette);
+    wanted
 }
+
+/// What a click on a cause does.
+const LONGEST: &str = "A click goes to the longest bubble of this cause; ] and [ go on from there.";
 
 fn column_ui(ui: &mut Ui, width: f32, contents: impl FnOnce(&mut Ui)) {
     ui.vertical(|ui| {
@@ -120,22 +150,30 @@ pub(super) fn verdict(doc: &Document, device: &DeviceAnalysis) -> String {
 /// How the span divides, as one bar with a legend.
 fn partition_ui(ui: &mut Ui, partition: &Partition, palette: &Palette) {
     let parts = [
-        ("kernels only", partition.compute_only, Color32::from_rgb(0x5b, 0x7f, 0xb5)),
-        ("kernels and copies", partition.overlapped, Color32::from_rgb(0x4f, 0x93, 0xab)),
-        ("copies only", partition.exposed_copy, Color32::from_rgb(0x3a, 0xa8, 0x76)),
-        ("idle", partition.idle, Color32::from_rgb(0xd5, 0x5e, 0x00)),
+        ("kernels only", partition.compute_only, Some(palette.kernels())),
+        ("kernels and copies", partition.overlapped, Some(palette.overlapped())),
+        ("copies only", partition.exposed_copy, Some(palette.copies())),
+        // Nothing ran, and nothing is drawn, as on the timeline.
+        ("idle", partition.idle, None),
     ];
     let span = partition.span().0.max(1);
     let (bar, _) = ui.allocate_exact_size(Vec2::new(ui.available_width().min(900.0), 16.0), Sense::hover());
     let mut left = bar.left();
     for (_, part, color) in parts {
         let right = left + (part.0 as f64 / span as f64 * f64::from(bar.width())) as f32;
-        ui.painter().rect_filled(Rect::from_x_y_ranges(left..=right, bar.y_range()), 0.0, color);
+        let fill = color.unwrap_or(palette.canvas);
+        ui.painter().rect_filled(Rect::from_x_y_ranges(left..=right, bar.y_range()), 0.0, fill);
         left = right;
     }
+    ui.painter().rect_stroke(bar, 0.0, Stroke::new(1.0, palette.weak_text), StrokeKind::Inside);
     ui.horizontal(|ui| {
         for (name, part, color) in parts {
-            swatch(ui, color);
+            match color {
+                Some(color) => swatch(ui, color),
+                None => swatch_of(ui, |painter, square| {
+                    painter.rect(square, 2.0, palette.canvas, Stroke::new(1.0, palette.weak_text), StrokeKind::Inside);
+                }),
+            }
             ui.label(name);
             let figures = format!("{} · {}", format::duration(part.0), format::percent(part.0, span));
             ui.colored_label(palette.weak_text, figures);
@@ -144,27 +182,36 @@ fn partition_ui(ui: &mut Ui, partition: &Partition, palette: &Palette) {
     });
 }
 
-/// Parts of the idle time, the greatest first, each with a bar.
+/// Parts of the idle time, the greatest first, each with a bar. Says what each means and, if it can be clicked, what that
+/// does; gives the one that was clicked.
 fn breakdown_ui<K: Copy + Ord + Display>(
     ui: &mut Ui,
     parts: &BTreeMap<K, Ns>,
     idle: Ns,
     color: impl Fn(K) -> Color32,
-    meaning: impl Fn(K) -> &'static str,
+    meaning: impl Fn(K) -> (&'static str, Option<&'static str>),
     palette: &Palette,
-) {
+) -> Option<K> {
     let mut parts: Vec<(K, Ns)> = parts.iter().map(|(&kind, &ns)| (kind, ns)).collect();
     parts.sort_by_key(|&(kind, ns)| (std::cmp::Reverse(ns), kind));
+    let mut clicked = None;
     for (kind, ns) in parts {
-        bar_ui(ui, &kind.to_string(), ns, idle, color(kind), meaning(kind), palette);
+        let (meaning, click) = meaning(kind);
+        let hint = click.map_or_else(|| meaning.to_owned(), |click| format!("{meaning}\n{click}"));
+        let bar = Bar { name: &kind.to_string(), part: ns, whole: idle, color: color(kind), hint: &hint };
+        if bar.show(ui, click.is_some(), palette).clicked() {
+            clicked = Some(kind);
+        }
     }
+    clicked
 }
 
 fn histogram_ui(ui: &mut Ui, buckets: &[HistogramBucket], idle: Ns, palette: &Palette) {
     for bucket in buckets.iter().filter(|bucket| bucket.count > 0) {
         let name = format!("{} · {} ×", lengths(bucket), format::count(bucket.count));
         let hint = format!("{} of such a length", format::things(bucket.count, "bubble", "bubbles"));
-        bar_ui(ui, &name, bucket.total, idle, palette.weak_text, &hint, palette);
+        let bar = Bar { name: &name, part: bucket.total, whole: idle, color: palette.weak_text, hint: &hint };
+        bar.show(ui, false, palette);
     }
 }
 
@@ -183,22 +230,41 @@ fn short(ns: i64) -> String {
     format::duration(ns).replace(".000 ", " ").replace(".00 ", " ").replace(".0 ", " ")
 }
 
-/// A line with a name, a bar as long as its share, and figures.
-fn bar_ui(ui: &mut Ui, name: &str, part: Ns, whole: Ns, color: Color32, hint: &str, palette: &Palette) {
-    let (rect, response) = ui.allocate_exact_size(Vec2::new(ui.available_width(), 18.0), Sense::hover());
-    let share = if whole.0 > 0 { part.0 as f64 / whole.0 as f64 } else { 0.0 };
-    let bar = Rect::from_min_size(rect.min, Vec2::new((f64::from(rect.width()) * share) as f32, rect.height()));
-    ui.painter().rect_filled(rect.shrink2(Vec2::new(0.0, 1.0)), 2.0, palette.canvas_alternate);
-    ui.painter().rect_filled(bar.shrink2(Vec2::new(0.0, 1.0)), 2.0, color.gamma_multiply(0.55));
-    ui.painter().rect_filled(Rect::from_min_size(rect.min, Vec2::new(3.0, rect.height())), 0.0, color);
-    let font = egui::FontId::proportional(12.0);
-    let left = Pos2::new(rect.left() + 9.0, rect.center().y);
-    ui.painter().text(left, egui::Align2::LEFT_CENTER, name, font.clone(), palette.text);
-    let figures = format!("{} · {}", format::duration(part.0), format::percent(part.0, whole.0));
-    let right = Pos2::new(rect.right() - 4.0, rect.center().y);
-    ui.painter().text(right, egui::Align2::RIGHT_CENTER, &figures, font, palette.text);
-    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Label, true, format!("{name}: {figures}")));
-    response.on_hover_text(hint);
+/// A line with a name and figures, and below it a bar as long as the share.
+struct Bar<'a> {
+    name: &'a str,
+    part: Ns,
+    whole: Ns,
+    color: Color32,
+    hint: &'a str,
+}
+
+impl Bar<'_> {
+    fn show(self, ui: &mut Ui, clickable: bool, palette: &Palette) -> Response {
+        let sense = if clickable { Sense::click() } else { Sense::hover() };
+        let (rect, response) = ui.allocate_exact_size(Vec2::new(ui.available_width(), 20.0), sense);
+        let hovered = clickable && (response.hovered() || response.has_focus());
+        if hovered {
+            ui.painter().rect_filled(rect.expand2(Vec2::new(3.0, 1.0)), 2.0, palette.section);
+        }
+        let share = if self.whole.0 > 0 { self.part.0 as f64 / self.whole.0 as f64 } else { 0.0 };
+        let track = Rect::from_min_max(Pos2::new(rect.left(), rect.bottom() - 5.0), rect.max - Vec2::new(0.0, 1.0));
+        let mut bar = track;
+        bar.max.x = track.left() + ((f64::from(track.width()) * share) as f32).max(2.0);
+        ui.painter().rect_filled(track, 2.0, if palette.dark { palette.section } else { palette.grid });
+        ui.painter().rect_filled(bar, 2.0, self.color);
+        let font = egui::FontId::proportional(12.0);
+        let y = rect.top() + 7.0;
+        let color = if hovered { palette.link } else { palette.text };
+        ui.painter().text(Pos2::new(rect.left(), y), egui::Align2::LEFT_CENTER, self.name, font.clone(), color);
+        let figures = format!("{} · {}", format::duration(self.part.0), format::percent(self.part.0, self.whole.0));
+        let right = Pos2::new(rect.right(), y);
+        ui.painter().text(right, egui::Align2::RIGHT_CENTER, &figures, font, palette.weak_text);
+        let role = if clickable { egui::Role::Button } else { egui::Role::Label };
+        response.widget_info(|| egui::WidgetInfo::labeled(role, true, format!("{}: {figures}", self.name)));
+        let response = response.on_hover_text(self.hint);
+        if clickable { response.on_hover_cursor(egui::CursorIcon::PointingHand) } else { response }
+    }
 }
 
 #[cfg(test)]

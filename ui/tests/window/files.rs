@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bubblescope_ui::arrange::Place;
 use bubblescope_ui::panels::{Align, Tab};
 use bubblescope_ui::{App, testing};
 use eframe::egui::Key;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 
-use crate::{press, save, settle, window};
+use crate::{press, replayed, save, settle, window};
 
 /// Runs frames until something holds.
 fn until(harness: &mut Harness<'_, App>, what: &str, done: impl Fn(&Harness<'_, App>) -> bool) {
@@ -204,4 +205,112 @@ fn a_comparison_is_exported_as_its_contract_and_as_a_table() {
         .iter()
         .any(|command| matches!(command, eframe::egui::OutputCommand::CopyText(text) if *text == csv));
     assert!(copied, "the table is in the clipboard");
+}
+
+/// Hides, folds and filters whatever can be, and leaves the overview.
+fn clutter(harness: &mut Harness<'_, App>) {
+    harness.state_mut().panels.tab = Tab::Bubbles;
+    harness.run_steps(2);
+    for (field, text) in [("Filter", "sync"), ("Filter rows", "stream")] {
+        harness.get_by_label(field).focus();
+        harness.run_steps(1);
+        harness.get_by_label(field).type_text(text);
+        harness.run_steps(2);
+        press(harness, Key::Escape);
+    }
+    for (row, key) in [("Stream 7", Key::K), ("Stream 8", Key::H), ("GPU 0 NVIDIA H200", Key::C)] {
+        harness.hover_at(harness.get_by_label(row).rect().center());
+        harness.run_steps(2);
+        press(harness, key);
+    }
+    press(harness, Key::T);
+    assert!(!harness.state().tables && harness.query_by_label("Stream 8").is_none());
+}
+
+fn assert_shows_everything(harness: &Harness<'_, App>) {
+    let app = harness.state();
+    assert!(app.tables && app.panels.tab == Tab::Overview);
+    assert_eq!((app.panels.bubbles.filter.as_str(), app.timeline.arrangement.filter.as_str()), ("", ""));
+    let layout = app.timeline.arrangement.layout(app.docs.iter().map(|doc| &doc.scene), app.docs.len() > 1);
+    let rows: usize = app.docs.iter().flat_map(|doc| &doc.scene.sections).map(|section| section.rows.len()).sum();
+    let is_row = |line: &&bubblescope_ui::arrange::Line| matches!(line.place, Place::Row { .. });
+    let shown = [&layout.pinned, &layout.scrolled].map(|lines| lines.lines.iter().filter(is_row).count());
+    assert_eq!((shown[0] + shown[1], layout.hidden), (rows, 0));
+    assert!(shown[0] > 0, "what is pinned stays so");
+}
+
+#[test]
+fn what_is_opened_is_shown_from_its_beginning_and_a_reload_changes_nothing() {
+    let mut harness = window(2, 20);
+    clutter(&mut harness);
+    press(&mut harness, Key::F5);
+    until(&mut harness, "the failure", |harness| !harness.state().messages.is_empty());
+    assert!(
+        !harness.state().tables && harness.state().panels.bubbles.filter == "sync",
+        "a reload keeps how it is shown"
+    );
+    let ctx = harness.ctx.clone();
+    harness.state_mut().show(&ctx, "another", testing::trace(2, 10));
+    settle(&mut harness);
+    assert_eq!(harness.state().docs.len(), 2);
+    assert_shows_everything(&harness);
+    // The second of two that are opened together comes when something may have been done already.
+    let ctx = harness.ctx.clone();
+    for name in ["third", "fourth"] {
+        harness.state_mut().show(&ctx, name, testing::trace(1, 10));
+    }
+    let count = |harness: &Harness<'_, App>| harness.state().docs.len();
+    until(&mut harness, "the third", |harness| count(harness) >= 3);
+    harness.state_mut().panels.tab = Tab::Quality;
+    until(&mut harness, "the fourth", |harness| count(harness) == 4);
+    assert_eq!(harness.state().panels.tab, Tab::Quality);
+}
+
+/// What a window keeps, in memory.
+#[derive(Default)]
+struct Memory(std::collections::HashMap<String, String>);
+
+impl eframe::Storage for Memory {
+    fn get_string(&self, key: &str) -> Option<String> {
+        self.0.get(key).cloned()
+    }
+
+    fn set_string(&mut self, key: &str, value: String) {
+        self.0.insert(key.to_owned(), value);
+    }
+
+    fn remove_string(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+
+    fn flush(&mut self) {}
+}
+
+#[test]
+fn the_next_start_keeps_the_layout_and_hides_nothing() {
+    let mut harness = window(2, 20);
+    clutter(&mut harness);
+    harness.state_mut().timeline.names_width = 333.0;
+    let mut kept = Memory::default();
+    eframe::App::save(harness.state_mut(), &mut kept);
+    let mut harness = Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| {
+        let mut app = App::new(&creation.egui_ctx, &[]);
+        app.restore(&kept);
+        app.show(&creation.egui_ctx, "generated", testing::trace(2, 20));
+        app
+    });
+    settle(&mut harness);
+    assert_shows_everything(&harness);
+    assert_eq!(harness.state().timeline.names_width, 333.0);
+}
+
+#[test]
+fn what_is_closed_is_freed_in_the_background() {
+    let mut harness = window(2, 20);
+    replayed(&mut harness);
+    let trace = Arc::downgrade(&harness.state().docs[0].trace);
+    harness.key_press_modifiers(eframe::egui::Modifiers::COMMAND, Key::W);
+    harness.run_steps(2);
+    assert!(harness.state().docs.is_empty());
+    until(&mut harness, "the end of the trace", |_| trace.upgrade().is_none());
 }

@@ -22,7 +22,7 @@ fn selected(harness: &Harness<'_, App>) -> Option<Item> {
     harness.state().timeline.selected.map(|pick| pick.item)
 }
 
-fn wheel(harness: &mut Harness<'_, App>, at: Pos2, lines: Vec2, modifiers: Modifiers) {
+pub(crate) fn wheel(harness: &mut Harness<'_, App>, at: Pos2, lines: Vec2, modifiers: Modifiers) {
     harness.hover_at(at);
     harness.run_steps(1);
     let event = Event::MouseWheel {
@@ -315,7 +315,7 @@ fn the_text_at_the_pointer_tells_name_times_stream_and_launch_latency() {
 }
 
 /// Ends of the curves that the last frame drew.
-fn arrows(harness: &Harness<'_, App>) -> Vec<[Pos2; 2]> {
+pub(crate) fn arrows(harness: &Harness<'_, App>) -> Vec<[Pos2; 2]> {
     let curves = harness.output().shapes.iter().filter_map(|clipped| match &clipped.shape {
         Shape::CubicBezier(curve) => Some([curve.points[0], curve.points[3]]),
         _ => None,

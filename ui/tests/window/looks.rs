@@ -1,6 +1,6 @@
 //! What stands on the window can be read.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bubblescope::trace::{Interval, Ns};
 use bubblescope_ui::App;
@@ -9,11 +9,7 @@ use eframe::egui::{Key, Modifiers, Pos2, Rect, Shape};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 
-use crate::{press, replayed, settle};
-
-fn planted(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/planted").join(name).with_extension("bubcap")
-}
+use crate::{planted, press, replayed, settle};
 
 /// Texts and what can be seen of them.
 fn texts(harness: &Harness<'_, App>) -> Vec<(String, Rect)> {
@@ -108,4 +104,98 @@ fn the_list_of_keys_and_the_recorder_fit_a_small_screen() {
     harness.key_press_modifiers(Modifiers::COMMAND, Key::N);
     harness.run_steps(4);
     assert!(screen.contains_rect(harness.get_by_label("Start recording").rect()));
+}
+
+/// Every rectangle that was painted, and where it may be seen.
+fn rectangles(harness: &Harness<'_, App>) -> Vec<Rect> {
+    let shapes = harness.output().shapes.iter();
+    shapes
+        .filter_map(|shape| {
+            if let Shape::Rect(rect) = &shape.shape { Some(rect.rect.intersect(shape.clip_rect)) } else { None }
+        })
+        .filter(|rect| rect.is_positive())
+        .collect()
+}
+
+fn opened(name: &str) -> Harness<'static, App> {
+    let mut harness = Harness::builder()
+        .with_size([1280.0, 720.0])
+        .build_eframe(|creation| App::new(&creation.egui_ctx, &[planted(name)]));
+    settle(&mut harness);
+    harness
+}
+
+#[test]
+fn no_label_crosses_the_end_of_a_bar() {
+    let harness = opened("launch-bound");
+    let line = harness.get_all_by_label_contains("launch-bound: ").next().unwrap().rect();
+    let bars: Vec<Rect> = rectangles(&harness).into_iter().filter(|rect| (2.0..7.0).contains(&rect.height())).collect();
+    let bars: Vec<Rect> = bars.into_iter().filter(|bar| bar.top() >= line.top() && bar.width() > 1.0).collect();
+    assert!(bars.len() > 6, "each line has a bar: {bars:?}");
+    for (text, rect) in texts(&harness) {
+        for bar in &bars {
+            assert!(!rect.intersect(*bar).is_positive(), "{text:?} at {rect} lies over the bar at {bar}");
+        }
+    }
+}
+
+#[test]
+fn the_line_below_a_link_stands_clear_of_its_letters() {
+    let mut harness = opened("sync");
+    press(&mut harness, Key::B);
+    let link = harness.get_all_by_role(eframe::egui::Role::Link).next().unwrap();
+    let at = link.rect().center();
+    harness.hover_at(at);
+    harness.run_steps(4);
+    let mut lines = Vec::new();
+    for shape in &harness.output().shapes {
+        match &shape.shape {
+            Shape::Text(text) if text.visual_bounding_rect().contains(at) => {
+                assert_eq!(text.underline, eframe::egui::Stroke::NONE);
+                let row = &text.galley.rows[0];
+                lines.push(text.pos.y + row.pos.y + row.glyphs[0].pos.y);
+            }
+            _ => {}
+        }
+    }
+    let [baseline] = lines[..] else { panic!("not one text at {at}: {lines:?}") };
+    let line = rectangles(&harness)
+        .into_iter()
+        .find(|rect| rect.height() < 1.5 && (rect.top() - at.y).abs() < 12.0 && rect.x_range().contains(at.x));
+    let line = line.expect("a line below the link");
+    assert!((1.4..4.0).contains(&(line.top() - baseline)), "{line} for letters that stand on {baseline}");
+}
+
+#[test]
+fn a_panel_that_goes_on_below_has_a_bar_to_scroll_by_without_the_pointer() {
+    let mut harness = opened("sync");
+    harness.state_mut().panels.tab = Tab::Quality;
+    harness.run_steps(20);
+    let tabs = harness.get_by_label("Quality").rect();
+    let handle =
+        |rect: &Rect| rect.left() > 1260.0 && rect.top() > tabs.bottom() && (12.0..200.0).contains(&rect.height());
+    assert!(rectangles(&harness).iter().any(handle), "{:?}", rectangles(&harness));
+}
+
+#[test]
+fn the_focus_goes_with_a_key_that_changes_the_tab() {
+    let mut harness = opened("sync");
+    harness.get_by_label("Quality").focus();
+    harness.run_steps(2);
+    assert!(harness.get_by_label("Quality").is_focused());
+    press(&mut harness, Key::X);
+    assert_eq!(harness.state().panels.tab, Tab::Findings);
+    assert!(
+        !harness.get_by_label("Quality").is_focused()
+            && harness.get_by_role_and_label(eframe::egui::Role::Button, "Findings").is_focused()
+    );
+}
+
+#[test]
+fn the_help_explains_stripes() {
+    let mut harness = opened("sync");
+    press(&mut harness, Key::F1);
+    harness.run_steps(3);
+    let screen = Rect::from_min_max(Pos2::ZERO, Pos2::new(1280.0, 720.0));
+    assert!(screen.contains_rect(harness.get_by_label_contains("a copy or a memset").rect()));
 }

@@ -3,8 +3,10 @@
 mod files;
 mod gestures;
 mod looks;
+mod moves;
 mod rows;
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bubblescope::analysis::{Options, analyze};
@@ -24,6 +26,11 @@ fn window(streams: u32, iterations: u64) -> Harness<'static, App> {
     });
     settle(&mut harness);
     harness
+}
+
+/// A recording of a program with one cause of idle time.
+fn planted(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/planted").join(name).with_extension("bubcap")
 }
 
 /// Runs frames until everything is loaded.

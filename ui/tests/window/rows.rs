@@ -155,3 +155,31 @@ fn a_right_click_on_a_section_collapses_it() {
         assert_eq!(lines(&harness)[0].len(), left, "{entry}");
     }
 }
+
+fn filter(harness: &mut Harness<'_, App>, text: &str) {
+    harness.get_by_label("Filter rows").focus();
+    harness.run_steps(1);
+    harness.get_by_label("Filter rows").type_text(text);
+    harness.run_steps(2);
+    press(harness, Key::Escape);
+}
+
+#[test]
+fn the_bubbles_of_a_device_stay_with_the_rows_that_a_filter_leaves() {
+    let mut harness = window(3, 10);
+    filter(&mut harness, "stream 8");
+    assert_eq!(lines(&harness)[0], ["GPU 0 NVIDIA H200", "Bubbles", "Stream 8"]);
+    harness.hover_at(harness.get_by_label("Stream 8").rect().center());
+    harness.run_steps(2);
+    press(&mut harness, Key::K);
+    assert_eq!(
+        lines(&harness),
+        [["GPU 0 NVIDIA H200", "Bubbles"].map(String::from).to_vec(), vec!["Stream 8".to_owned()]]
+    );
+    press(&mut harness, Key::K);
+    press(&mut harness, Key::H);
+    assert_eq!(lines(&harness)[0], [""; 0], "with its last row a device goes");
+    let mut harness = window(3, 10);
+    filter(&mut harness, "main 4711 calls");
+    assert_eq!(lines(&harness)[0], ["train · pid 4711", "main 4711 calls"]);
+}
