@@ -4,10 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::leftover::Listed;
+
 /// Symbolic links in a row before they are taken for a loop, as Linux does.
 const MOST_LINKS: u32 = 40;
 
-/// Writes a file through `write`: whole or not at all, and what stood there before stays until the new one is whole.
+/// Writes a file through `write`: whole or not at all, and what stood there before stays until the new one is whole. A
+/// signal that ends the process leaves nothing either, if they are taken ([`crate::signals`]).
 /// So `write` may still read the file it replaces.
 ///
 /// A symbolic link stays, and what it points at is replaced. What is no regular file (a device, a pipe, a handle that is
@@ -28,18 +31,20 @@ pub fn write_atomically<T, E: From<io::Error>>(
         }
         Target::File { path, permissions } => {
             let folder = path.parent().unwrap_or(Path::new("."));
-            let (file, temporary) = tempfile::Builder::new()
-                .prefix(".")
-                .suffix(".tmp")
-                .make_in(folder, |path| OpenOptions::new().write(true).create_new(true).open(path))?
-                .into_parts();
+            let make = || {
+                let mut builder = tempfile::Builder::new();
+                builder.prefix(".").suffix(".tmp");
+                builder.make_in(folder, |path| OpenOptions::new().write(true).create_new(true).open(path))
+            };
+            let (temporary, listed) = Listed::new(make, |temporary| temporary.path().to_owned())?;
+            let (file, temporary) = temporary.into_parts();
             let mut output = BufWriter::new(file);
             let written = write(&mut output)?;
             let file = output.into_inner().map_err(io::IntoInnerError::into_error)?;
             if let Some(permissions) = permissions {
                 file.set_permissions(permissions)?;
             }
-            temporary.persist(path).map_err(|error| error.error)?;
+            listed.moved(&path, || temporary.persist(&path).map_err(|error| error.error))?;
             Ok(written)
         }
     }

@@ -4,11 +4,11 @@
 //! taken if there is one, otherwise the library is written once into the user's cache.
 
 use crate::atomic::write_atomically;
+use crate::leftover::Scratch;
 use std::env;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// The library's file name.
 pub const FILE_NAME: &str = "libbubblescope_inject.so";
@@ -27,7 +27,7 @@ pub struct Library {
 
 #[derive(Debug)]
 struct Temporary {
-    _folder: TempDir,
+    _folder: Scratch,
     /// Why it is not kept.
     reason: String,
 }
@@ -80,7 +80,7 @@ fn library(cache: Option<PathBuf>, bytes: &[u8]) -> Result<Library, LibraryError
         Some(Err((cache, error))) => format!("the cache folder {} cannot be written: {error}", cache.display()),
         None => "there is no cache folder: neither HOME nor XDG_CACHE_HOME is set".to_owned(),
     };
-    let folder = tempfile::Builder::new().prefix("bubblescope-").tempdir().map_err(LibraryError::Unwritable)?;
+    let folder = Scratch::new().map_err(LibraryError::Unwritable)?;
     let path = kept(folder.path(), bytes).map_err(LibraryError::Unwritable)?;
     Ok(Library { path, temporary: Some(Temporary { _folder: folder, reason }) })
 }

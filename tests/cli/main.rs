@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod interrupted;
+mod place;
 mod record;
 
 use std::fs;
@@ -10,8 +12,10 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use serde_json::Value;
 
+use place::program;
+
 fn bubble_report() -> Command {
-    let mut command = Command::cargo_bin("bubble-report").unwrap();
+    let mut command = Command::new(program());
     command.env_remove("BUBBLESCOPE_CUPTI");
     command
 }

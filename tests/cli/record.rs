@@ -3,65 +3,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use bubblescope::capture::library;
 use bubblescope::open::open;
 use serde_json::Value;
 
 use super::fixture;
-
-/// What scripts begin with: the folder, and a way to leave a spool as the process of a number.
-const PRELUDE: &str = r#"
-folder=$(printf %s "$BUBBLESCOPE_INJECT" | sed 's/.*"folder":"\([^"]*\)".*/\1/')
-leave() { cp "$1" "$folder/$2-1.bubcap"; }
-"#;
-
-/// A folder to record in, and its scripts.
-struct Place {
-    folder: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// `bubble-report record OPTIONS -- sh -c SCRIPT`, not started. The script has the two spools as `$1` and `$2`.
-    fn record(&self, options: &[&str], script: &str) -> Command {
-        let mut command = self.bubble_report(options);
-        command.args(["sh", "-c", &format!("{PRELUDE}{script}"), "sh"]);
-        command.args(["kernels-1/sync.bubcap", "kernels-4/graph.bubcap"].map(fixture));
-        command
-    }
-
-    fn bubble_report(&self, options: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bubble-report"));
-        command.arg("record").args(options).arg("--").current_dir(self.folder.path());
-        for variable in ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "BUBBLESCOPE_INJECT"] {
-            command.env_remove(variable);
-        }
-        command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
-        command
-    }
-
-    /// The names of the files there, without those of scripts.
-    fn files(&self) -> BTreeSet<String> {
-        let entries = fs::read_dir(self.folder.path()).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use super::place::{Going, Place, link_to, program, text};
 
 /// Runs a script that is not recorded well or badly, and gives its exit code and standard error.
 fn outcome(command: &mut Command) -> (i32, String) {
@@ -287,7 +240,7 @@ fn a_process_that_was_not_recorded_is_told_and_makes_idle_time_unreliable() {
     assert_eq!(report["quality"]["idle_reliable"], false);
     assert!(report["quality"]["reasons"].to_string().contains("process 77 (python other.py)"));
     // The trace file says the same.
-    let output = Command::new(env!("CARGO_BIN_EXE_bubble-report")).arg(place.path("t.bubbles.parquet")).output();
+    let output = Command::new(program()).arg(place.path("t.bubbles.parquet")).output();
     assert!(text(&output.unwrap().stdout).contains("process 77"));
 }
 
@@ -300,54 +253,6 @@ fn recorded_processes_that_outlive_the_program_are_waited_for() {
     assert_eq!(code, 4);
     assert!(begun.elapsed() >= Duration::from_secs(1));
     assert!(stderr.contains("waiting a little") && stderr.contains("recorded 2 processes"), "{stderr}");
-}
-
-/// A recording that is going on.
-struct Going {
-    child: Child,
-    stdout: BufReader<std::process::ChildStdout>,
-    stderr: BufReader<std::process::ChildStderr>,
-}
-
-impl Going {
-    /// Starts it in a process group of its own, and waits until the program says `ready`.
-    fn start(place: &Place, script: &str) -> Self {
-        let mut child = place
-            .record(&["-o", "t.bubbles.parquet"], script)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut going = Self { child, stdout, stderr };
-        let mut line = String::new();
-        going.stdout.read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        going
-    }
-
-    /// Sends a signal to bubble-report alone.
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-    }
-
-    /// Reads what is said next.
-    fn hears(&mut self, words: &str) {
-        let mut line = String::new();
-        self.stderr.read_line(&mut line).unwrap();
-        assert!(line.contains(words), "{line}");
-    }
-
-    fn end(mut self) -> Output {
-        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        self.stderr.read_to_end(&mut stderr).unwrap();
-        self.stdout.read_to_end(&mut stdout).unwrap();
-        Output { status: self.child.wait().unwrap(), stdout, stderr }
-    }
 }
 
 #[test]
@@ -403,6 +308,25 @@ fn what_was_ignored_stays_ignored() {
     assert!(!text(&output.stderr).contains("waiting for the program"), "{}", text(&output.stderr));
 }
 
+#[test]
+fn a_library_beside_the_program_is_preferred_to_the_one_it_carries() {
+    let place = Place::new();
+    let folder = place.folder.path().canonicalize().unwrap();
+    let loaded = |program: &Path| {
+        let mut command = Command::new(program);
+        command.args(["record", "--", "sh", "-c", "printf %s \"$CUDA_INJECTION64_PATH\""]);
+        command.env_remove("CUDA_INJECTION64_PATH").env_remove("BUBBLESCOPE_INJECT");
+        let output = command.env("XDG_CACHE_HOME", folder.join("cache")).current_dir(&folder).output().unwrap();
+        PathBuf::from(text(&output.stdout))
+    };
+    let program = link_to(&folder.join("bin"));
+    let carried = loaded(&program);
+    assert!(carried.starts_with(folder.join("cache")) && carried.ends_with(library::FILE_NAME), "{carried:?}");
+    let beside = folder.join("bin").join(library::FILE_NAME);
+    fs::write(&beside, "another").unwrap();
+    assert_eq!(loaded(&program), beside);
+}
+
 /// The library that plays CUPTI and the program that plays a CUDA program, built by cargo.
 fn mock() -> (String, String) {
     let output = Command::new(env!("CARGO"))
@@ -449,6 +373,12 @@ fn programs_are_recorded_from_end_to_end() {
     let (code, stderr, trace) = record("exec \"$0\" inject:1 launch:1:300 sleep:700 kill:9", "");
     assert_eq!((code, trace.map(|trace| trace.ops.len())), (137, Some(300)), "{stderr}");
 
+    let (_, stderr, trace) = record("exec \"$0\" inject:1 launch:1:30 exec inject:1 launch:1:40", "times=now");
+    let trace = trace.unwrap();
+    let told: Vec<bool> = trace.processes.iter().map(|process| process.name.contains("after exec)")).collect();
+    assert_eq!((told, trace.ops.len()), (vec![false, true], 70), "{stderr}");
+    assert!(!format!("{:?}", trace.processes).contains("container"));
+
     let (code, stderr, trace) = record("exec \"$0\" inject:1 launch:1:300 exit:6", "holder=another profiler");
     assert_eq!((code, trace.is_none()), (6, true));
     assert!(stderr.contains("another profiler"), "{stderr}");
@@ -465,7 +395,7 @@ fn reasons(report: &Path) -> String {
 /// The same for a recording.
 fn reasons_of(recording: &Path) -> String {
     let kept = recording.with_extension("reasons.json");
-    let output = Command::new(env!("CARGO_BIN_EXE_bubble-report")).arg(recording).args(["--format", "json"]).output();
+    let output = Command::new(program()).arg(recording).args(["--format", "json"]).output();
     fs::write(&kept, output.unwrap().stdout).unwrap();
     reasons(&kept)
 }

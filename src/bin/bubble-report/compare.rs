@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use bubblescope::capture::campaign::{self, CAMPAIGN_FILE, Campaign};
+use bubblescope::leftover::Scratch;
 use bubblescope::report::{Aligned, Alignment, Compare, ComparedTrace, Origin, Recorded, Repetition, Setting, Skipped};
 use bubblescope::trace::{Ns, Trace};
 
@@ -81,7 +82,7 @@ fn measured(args: &CompareArgs, name: &str) -> Result<Compare, Failure> {
     }
     let specs =
         chosen.iter().map(|variant| spec(info, variant, &args.workload_args)).collect::<anyhow::Result<Vec<_>>>()?;
-    let temporary = tempfile::tempdir().context("cannot make a temporary folder for the recordings")?;
+    let temporary = Scratch::new().context("cannot make a temporary folder for the recordings")?;
     let folder = args.output.as_deref().unwrap_or(temporary.path());
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let result = live(specs, args.repetitions.unwrap_or(REPETITIONS), folder, &args.workload_args);

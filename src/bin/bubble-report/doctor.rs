@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::{Context as _, anyhow};
 use bubblescope::capture::doctor::{Diagnosis, examine};
+use bubblescope::leftover::Scratch;
 
 use crate::args::DoctorArgs;
 use crate::args::Format;
@@ -13,7 +14,7 @@ use crate::output;
 /// Prints what is found, and fails when nothing can be recorded here.
 pub(crate) fn doctor(args: &DoctorArgs) -> Outcome {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let scratch = Scratch::new().context("cannot make a temporary folder")?;
     let diagnosis = examine(&program, scratch.path(), args.cupti.clone());
     match args.format.format {
         Format::Json => output::json(&diagnosis)?,

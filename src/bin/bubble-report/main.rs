@@ -43,6 +43,11 @@ fn main() -> ExitCode {
 }
 
 fn perform(command: Command) -> Result<ExitCode, Failure> {
+    // A workload's process is left as any program's is.
+    if !matches!(command, Command::Child) {
+        // Without them a signal leaves temporary files behind, which is no reason to stop here.
+        let _ = bubblescope::signals::take();
+    }
     let done = match command {
         Command::Record(args) => return Ok(record::record(&args)),
         Command::Demo(args) => demo::demo(&args),

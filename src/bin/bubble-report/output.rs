@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use bubblescope::atomic::write_atomically;
 use bubblescope::export;
+use bubblescope::leftover::undisturbed;
 use bubblescope::report::checked::Checked;
 use bubblescope::report::gate::Verdict;
 use bubblescope::report::ranks::Ranks;
@@ -190,7 +191,8 @@ pub(crate) fn check_target(path: &Path) -> anyhow::Result<()> {
 
 /// Whether a file can be made at `path`.
 pub(crate) fn check_folder(path: &Path) -> anyhow::Result<()> {
-    tempfile::tempfile_in(folder_of(path)).with_context(|| format!("cannot write {}", path.display()))?;
+    undisturbed(|| tempfile::tempfile_in(folder_of(path)))
+        .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! `record`: any program, recorded with all processes it starts.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,12 +10,12 @@ use anyhow::{Context as _, ensure};
 use bubblescope::atomic::write_atomically;
 use bubblescope::capture::library::{self, Library};
 use bubblescope::capture::record::{self, Collected, Notice, Plan, Ran, RecordError, Spool, collect};
+use bubblescope::leftover::{Held, Scratch};
 use bubblescope::report::text::{bytes, contents};
 use bubblescope::trace::{Trace, file};
 use cupti::inject::Window as RecordingWindow;
 use cupti::loader::Driver;
 use cupti::spool::{Beside, annotate};
-use tempfile::TempDir;
 
 use crate::analyze::{Window, report_on};
 use crate::args::{Format, RecordArgs};
@@ -58,7 +58,7 @@ pub(crate) fn record(args: &RecordArgs) -> ExitCode {
 struct Prepared {
     plan: Plan,
     /// Where the processes leave their files.
-    folder: TempDir,
+    folder: Scratch,
     /// What is loaded into them, to be kept for as long.
     library: Library,
 }
@@ -84,7 +84,7 @@ fn prepare(args: &RecordArgs) -> anyhow::Result<Prepared> {
     // working directory.
     let beside = args.output.as_deref().map_or(Path::new("."), output::folder_of);
     let beside = beside.canonicalize().with_context(|| format!("cannot use the folder {}", beside.display()))?;
-    let folder = tempfile::Builder::new().prefix(".bubble-report-").tempdir_in(&beside);
+    let folder = Scratch::new_in(&beside, ".bubble-report-");
     let folder = folder.with_context(|| format!("cannot make a folder for the recording in {}", beside.display()))?;
     let Some((program, arguments)) = args.command.split_first() else { anyhow::bail!("there is no program to record") };
     let library = library::locate()?;
@@ -125,7 +125,7 @@ fn words(notice: &Notice) -> String {
 }
 
 /// Keeps the recording and reports on it.
-fn finish(args: &RecordArgs, folder: TempDir, ran: &Ran) -> anyhow::Result<()> {
+fn finish(args: &RecordArgs, folder: Scratch, ran: &Ran) -> anyhow::Result<()> {
     let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let spinner = progress::spinner("reading the recording");
     let collected = collect(folder.path(), &command, &ran.seen);
@@ -239,16 +239,13 @@ fn keep_numbered(trace: &Trace, stem: &str) -> anyhow::Result<PathBuf> {
     for number in 1u32.. {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
         let path = PathBuf::from(format!("{stem}{suffix}.bubbles.parquet"));
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(_) => {}
+        let held = match Held::new(&path) {
+            Ok(held) => held,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(error).with_context(|| format!("cannot write {}", path.display())),
-        }
-        if let Err(error) = file::write_path(trace, &path) {
-            // Nothing but the empty file that held the name.
-            let _ = fs::remove_file(&path);
-            return Err(error).with_context(|| format!("cannot write {}", path.display()));
-        }
+        };
+        file::write_path(trace, &path).with_context(|| format!("cannot write {}", path.display()))?;
+        held.keep();
         return Ok(path);
     }
     anyhow::bail!("every name from {stem}.bubbles.parquet on is taken")

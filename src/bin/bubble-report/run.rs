@@ -9,6 +9,7 @@ use anyhow::{Context as _, anyhow, ensure};
 use bubblescope::atomic::write_atomically;
 use bubblescope::capture::campaign::{self, Campaign, Plan};
 use bubblescope::capture::child::RepetitionError;
+use bubblescope::leftover::Scratch;
 use bubblescope::report::Inflation;
 use bubblescope::trace::Trace;
 use workloads::{RunSpec, WorkloadInfo};
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     if let Some(path) = &args.output {
         output::check_target(path)?;
     }
-    let folder = tempfile::tempdir().context("cannot make a temporary folder for the recording")?;
+    let folder = Scratch::new().context("cannot make a temporary folder for the recording")?;
     let campaign = live(vec![spec], REPETITIONS, folder.path(), &args.workload_args)?;
     if let Some(skipped) = campaign.skipped.first() {
         return Err(Failure::NoGpu(anyhow!("{}", skipped.reason)));

@@ -6,7 +6,6 @@
 mod collect;
 mod neighbours;
 mod run;
-mod signals;
 
 use std::io;
 

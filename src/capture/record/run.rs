@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGINT, SIGKILL, SIGTERM};
 
 use super::RecordError;
 use super::neighbours::{Neighbours, Seen};
-use super::signals::{Event, Signals};
+use crate::signals::{Event, Events};
 
 /// How long a target that was told to end may take before it is killed.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -95,15 +95,15 @@ pub fn run(plan: &Plan, notice: &mut dyn FnMut(Notice)) -> Result<Ran, RecordErr
     };
     let environment = inject::environment(&request, &plan.library).map_err(RecordError::Environment)?;
     // Before the start, so that none is lost.
-    let signals = Signals::take().map_err(RecordError::Signals)?;
+    let events = Events::new().map_err(RecordError::Signals)?;
     let started = Instant::now();
     let child = Command::new(&plan.program).args(&plan.arguments).envs(environment).spawn();
     let mut child =
         child.map_err(|source| RecordError::Start { program: plan.program.to_string_lossy().into_owned(), source })?;
     let neighbours = Neighbours::watch();
-    let status = wait(&mut child, &signals, notice).map_err(RecordError::Wait)?;
+    let status = wait(&mut child, &events, notice).map_err(RecordError::Wait)?;
     let wall = started.elapsed();
-    outlast(&plan.folder, &signals, notice);
+    outlast(&plan.folder, &events, notice);
     Ok(Ran { status, wall, seen: neighbours.seen() })
 }
 
@@ -128,7 +128,7 @@ enum Force {
     Killed,
 }
 
-fn wait(child: &mut Child, signals: &Signals, notice: &mut dyn FnMut(Notice)) -> std::io::Result<ExitStatus> {
+fn wait(child: &mut Child, Events(events): &Events, notice: &mut dyn FnMut(Notice)) -> std::io::Result<ExitStatus> {
     let mut force = Force::None;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -137,8 +137,8 @@ fn wait(child: &mut Child, signals: &Signals, notice: &mut dyn FnMut(Notice)) ->
         // A signal it cannot get is no failure of ours.
         let send = |signal| drop(cupti::process::signal(child, signal));
         let event = match force {
-            Force::Told(until) => signals.events.recv_timeout(until.saturating_duration_since(Instant::now())),
-            _ => signals.events.recv().map_err(RecvTimeoutError::from),
+            Force::Told(until) => events.recv_timeout(until.saturating_duration_since(Instant::now())),
+            _ => events.recv().map_err(RecvTimeoutError::from),
         };
         match event {
             Ok(Event::Child) => {}
@@ -176,7 +176,7 @@ fn wait(child: &mut Child, signals: &Signals, notice: &mut dyn FnMut(Notice)) ->
 }
 
 /// Waits for recorded processes that outlive the target, for a while; any signal ends that.
-fn outlast(folder: &Path, signals: &Signals, notice: &mut dyn FnMut(Notice)) {
+fn outlast(folder: &Path, Events(events): &Events, notice: &mut dyn FnMut(Notice)) {
     const LOOK_AGAIN: Duration = Duration::from_millis(50);
     const TELL_AFTER: Duration = Duration::from_millis(500);
     let started = Instant::now();
@@ -194,7 +194,7 @@ fn outlast(folder: &Path, signals: &Signals, notice: &mut dyn FnMut(Notice)) {
             told = true;
             notice(Notice::Outlived(alive));
         }
-        match signals.events.recv_timeout(LOOK_AGAIN) {
+        match events.recv_timeout(LOOK_AGAIN) {
             Ok(Event::Signal { .. }) => interrupted = true,
             Ok(Event::Child) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_AGAIN),

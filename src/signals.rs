@@ -1,0 +1,136 @@
+//! The signals that this process gets.
+//!
+//! From [`take`] on, one that ends the process first removes what would be left over ([`crate::leftover`]). While another
+//! process is waited for, signals are for that one ([`Events`]).
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use signal_hook::consts as c;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::backend::Handle;
+use signal_hook::iterator::exfiltrator::origin::WithOrigin;
+use signal_hook::low_level::emulate_default_handler;
+use signal_hook::low_level::siginfo::{Cause, Origin};
+
+use crate::leftover;
+
+/// What ends this process, or is for the one that it waits for.
+const ENDING: [i32; 6] = [c::SIGHUP, c::SIGINT, c::SIGQUIT, c::SIGTERM, c::SIGUSR1, c::SIGUSR2];
+
+/// Who gets signals while another process is waited for.
+static HEARER: Mutex<Option<Sender<Event>>> = Mutex::new(None);
+
+/// Takes the signals that would end this process and are not ignored; a second time nothing happens. What is ignored
+/// stays so, here and in processes that are started: a shell starts background commands with `SIGINT` ignored, `nohup`
+/// any with `SIGHUP`.
+///
+/// A file that grows beyond the limit of this process (`RLIMIT_FSIZE`) is an error of whoever writes it from then on.
+///
+/// # Errors
+/// When the system refuses.
+pub fn take() -> io::Result<()> {
+    taken().map(drop)
+}
+
+fn taken() -> io::Result<&'static Handle> {
+    static TAKEN: OnceLock<Handle> = OnceLock::new();
+    static FIRST: Mutex<()> = Mutex::new(());
+    let _first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(handle) = TAKEN.get() {
+        return Ok(handle);
+    }
+    let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
+    let wanted = ENDING.into_iter().filter(|number| ignored >> (number - 1) & 1 == 0);
+    let mut signals = SignalsInfo::<WithOrigin>::new(wanted)?;
+    // Any handler does: the write fails then.
+    signal_hook::flag::register(c::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+    let handle = signals.handle();
+    let (ready, is_ready) = channel();
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        // Threads start, and functions of the C library are looked up at their first use, under the lock of its loader,
+        // which whoever loads a library holds: neither may be left until a signal comes.
+        let _ = std::fs::symlink_metadata("/");
+        let _ = ready.send(());
+        for origin in &mut signals {
+            hear(&origin);
+        }
+    })?;
+    let _ = is_ready.recv();
+    Ok(TAKEN.get_or_init(|| handle))
+}
+
+/// Something that happened to this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A child changed its state.
+    Child,
+    /// A signal for the target.
+    Signal {
+        /// Its number.
+        signal: i32,
+        /// Whether the terminal sent it, to the target too.
+        reached_target: bool,
+    },
+}
+
+/// Signals as events, for as long as this lives. Afterwards they end this process again.
+#[derive(Debug)]
+pub(crate) struct Events(pub(crate) Receiver<Event>);
+
+impl Events {
+    /// Takes the signals if that was not done.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn new() -> io::Result<Self> {
+        taken()?.add_signal(c::SIGCHLD)?;
+        let (sender, events) = channel();
+        *HEARER.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        Ok(Self(events))
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        *HEARER.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+fn hear(origin: &Origin) {
+    let hearer = HEARER.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_child = origin.signal == c::SIGCHLD;
+    if let Some(hearer) = &*hearer {
+        // A terminal's signal goes to all of the foreground process group, so to the target as well.
+        let reached_target = matches!(origin.cause, Cause::Kernel);
+        let event = if is_child { Event::Child } else { Event::Signal { signal: origin.signal, reached_target } };
+        // Without a receiver nobody waits any more.
+        let _ = hearer.send(event);
+    } else if !is_child {
+        leftover::remove_all(|| drop(emulate_default_handler(origin.signal)));
+    }
+}
+
+/// The mask of ignored signals in `/proc/PID/status` (proc_pid_status(5)): bit `n - 1` stands for signal `n`.
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read() {
+        let status = "Name:\tx\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001006\nSigCgt:\t00000001800144e8\n";
+        assert_eq!(ignored(status), 0x1006);
+        assert_eq!(ignored(status) >> (c::SIGINT - 1) & 1, 1);
+        assert_eq!(ignored(status) >> (c::SIGHUP - 1) & 1, 0);
+        for nothing in ["", "SigIgn:", "SigIgn:\tx", "SigIgn:\t11112222333344445555"] {
+            assert_eq!(ignored(nothing), 0);
+        }
+    }
+}
