@@ -132,7 +132,7 @@ fn whenever_it_comes_there_is_a_whole_file_or_none() {
             if left.is_empty() {
                 assert_eq!(status.signal(), Some(15), "{form} {moment}");
             } else {
-                assert_eq!(left, [path.clone()], "{form} {moment}");
+                assert_eq!(left, std::slice::from_ref(&path), "{form} {moment}");
                 assert_eq!(fs::read(path).unwrap().len(), whole.len(), "{form} {moment}");
             }
         }
