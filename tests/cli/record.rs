@@ -373,7 +373,8 @@ fn programs_are_recorded_from_end_to_end() {
     let (code, stderr, trace) = record("exec \"$0\" inject:1 launch:1:300 sleep:700 kill:9", "");
     assert_eq!((code, trace.map(|trace| trace.ops.len())), (137, Some(300)), "{stderr}");
 
-    let (_, stderr, trace) = record("exec \"$0\" inject:1 launch:1:30 sleep:700 exec inject:1 launch:1:40", "times=now");
+    let (_, stderr, trace) =
+        record("exec \"$0\" inject:1 launch:1:30 sleep:700 exec inject:1 launch:1:40", "times=now");
     let trace = trace.unwrap();
     let told: Vec<bool> = trace.processes.iter().map(|process| process.name.contains("after exec)")).collect();
     assert_eq!((told, trace.ops.len()), (vec![false, true], 70), "{stderr}");
