@@ -113,7 +113,7 @@ fn rectangles(harness: &Harness<'_, App>) -> Vec<Rect> {
         .filter_map(|shape| {
             if let Shape::Rect(rect) = &shape.shape { Some(rect.rect.intersect(shape.clip_rect)) } else { None }
         })
-        .filter(|rect| rect.is_positive())
+        .filter(Rect::is_positive)
         .collect()
 }
 

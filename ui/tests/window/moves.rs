@@ -33,13 +33,15 @@ fn bubble(harness: &Harness<'_, App>) -> BubbleRef {
 }
 
 fn cause(harness: &Harness<'_, App>) -> &'static str {
-    harness.state().docs[0].bubble(bubble(harness)).unwrap().1.root.cause.as_str()
+    let (_, found) = harness.state().docs[0].bubble(bubble(harness)).expect("a bubble of the trace");
+    found.root.cause.as_str()
 }
 
 /// The share of the view that the selection takes; all of it must be on screen.
 fn share_of_view(harness: &Harness<'_, App>) -> f64 {
     let app = harness.state();
-    let (times, view) = (app.times(app.timeline.selected.unwrap()).unwrap(), app.timeline.view);
+    let times = app.timeline.selected.and_then(|pick| app.times(pick)).expect("something of the trace");
+    let view = app.timeline.view;
     assert!(view.start() <= times.start.0 && times.end.0 <= view.end(), "{times:?} is not in {view:?}");
     times.len().0 as f64 / view.span() as f64
 }
