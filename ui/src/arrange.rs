@@ -301,6 +301,16 @@ impl Arrangement {
         self.folded_traces.clear();
     }
 
+    /// Shows a row of a document, whatever hid it.
+    pub fn expose(&mut self, doc: usize, section: &Section, row: &Row) {
+        self.folded_traces.remove(&doc);
+        self.folded.remove(&section.key);
+        self.hidden.remove(&row.key);
+        if !passes(&self.filter.trim().to_lowercase(), section, row) {
+            self.filter.clear();
+        }
+    }
+
     /// Sets the height of a row's lanes; `None` for the usual one.
     pub fn set_height(&mut self, row: Key, lane_height: Option<f32>) {
         match lane_height {
@@ -349,7 +359,6 @@ impl Arrangement {
     /// Where every line stands; `names` when traces have a line of their own.
     pub fn layout<'a>(&self, scenes: impl IntoIterator<Item = &'a Scene>, names: bool) -> Layout {
         let filter = self.filter.trim().to_lowercase();
-        let named = |title: &str| title.to_lowercase().contains(&filter);
         let mut found = Layout::default();
         let mut pinned = Vec::new();
         let place = |doc: usize, section: usize, row: usize, of: &Row| {
@@ -365,8 +374,7 @@ impl Arrangement {
             let folded = names && self.is_folded(FoldKey::Trace(doc));
             for (section, of) in scene.sections.iter().enumerate() {
                 let is_hidden = |row: &Row| self.hidden.contains(&row.key);
-                let passes =
-                    |row: &Row| !is_hidden(row) && (filter.is_empty() || named(&row.title) || named(&of.title));
+                let passes = |row: &Row| !is_hidden(row) && passes(&filter, of, row);
                 found.hidden += of.rows.iter().filter(|row| is_hidden(row)).count();
                 // The bubbles of a device say what its other rows mean: they stay with them.
                 let some = of.rows.iter().any(passes);
@@ -396,6 +404,11 @@ impl Arrangement {
         }
         found
     }
+}
+
+/// Whether the title of a row or of its section holds what is filtered by, in lower case.
+fn passes(filter: &str, section: &Section, row: &Row) -> bool {
+    filter.is_empty() || [&row.title, &section.title].iter().any(|title| title.to_lowercase().contains(filter))
 }
 
 #[cfg(test)]

@@ -90,8 +90,10 @@ fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, Str
         (format!("{} ({})", trace.call_name(call), duration_of(doc, item)), item)
     };
     for handover in found {
+        // The call that records an event waits for nothing: it marks that moment of its stream.
+        let first = if handover.record.map(Item::Call) == Some(own) { "Marked after" } else { "Waits for" };
         let parts = [
-            ("Waits for", handover.first.map(on_stream)),
+            (first, handover.first.map(on_stream)),
             ("Event by", handover.record.map(of_call)),
             ("Wait by", handover.wait.map(of_call)),
             ("Holds back", handover.then.map(on_stream)),

@@ -380,9 +380,10 @@ impl<R: Row> Table<R> {
                 |ui, shown| {
                     if let Some(at) = revealed {
                         let top = ui.max_rect().top() + (at as f32 - shown.start as f32) * ROW_HEIGHT;
-                        let row =
-                            Rect::from_x_y_ranges(ui.max_rect().left()..=ui.max_rect().left(), top..=top + height);
-                        ui.scroll_to_rect(row, None);
+                        let left = ui.max_rect().left();
+                        // With the rows above and below: the edges of the area are faint.
+                        let y = top - ROW_HEIGHT..=top + 2.0 * ROW_HEIGHT;
+                        ui.scroll_to_rect(Rect::from_x_y_ranges(left..=left, y), None);
                     }
                     for (at, &row) in shown.clone().zip(&rows[shown]) {
                         let (rect, response) = ui.allocate_exact_size(Vec2::new(total + spare, height), Sense::click());

@@ -90,7 +90,7 @@ impl Palette {
         link: Color32::from_rgb(0x00, 0x5c, 0xb8),
         selection: Color32::from_rgb(0x10, 0x12, 0x16),
         measure: Color32::from_rgba_premultiplied(0x08, 0x12, 0x20, 0x20),
-        arrow: Color32::from_rgb(0xb3, 0x5c, 0x00),
+        arrow: Color32::from_rgb(0x6a, 0x1b, 0x9a),
     };
 
     /// The palette that fits egui's theme.
@@ -104,7 +104,15 @@ impl Palette {
             ctx.set_visuals_of(theme, palette.visuals());
         }
         // A bar that hides until the pointer comes near would not tell that there is more.
-        ctx.all_styles_mut(|style| style.spacing.scroll = egui::style::ScrollStyle::thin());
+        let bars = egui::style::ScrollStyle {
+            floating_width: 6.0,
+            floating_allocated_width: 8.0,
+            foreground_color: true,
+            dormant_handle_opacity: 0.35,
+            active_handle_opacity: 0.5,
+            ..egui::style::ScrollStyle::thin()
+        };
+        ctx.all_styles_mut(|style| style.spacing.scroll = bars);
     }
 
     fn visuals(&self) -> egui::Visuals {
@@ -288,6 +296,8 @@ mod tests {
         for palette in [Palette::DARK, Palette::LIGHT] {
             let parts = [palette.kernels(), palette.overlapped(), palette.copies(), palette.canvas, BLOCKING];
             for eye in [whole, protan, deutan, tritan] {
+                let marked = apart(seen_by(palette.arrow, eye), seen_by(BLOCKING, eye));
+                assert!(marked > 20.0, "the call to blame is outlined in a colour only {marked} apart from its own");
                 for (at, &part) in parts.iter().enumerate() {
                     for &other in &parts[..at] {
                         let apart = apart(seen_by(part, eye), seen_by(other, eye));

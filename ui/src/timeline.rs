@@ -131,6 +131,19 @@ impl Timeline {
         self.reveal = Some(Reveal::Thing(pick));
     }
 
+    /// Shows the row of a thing, whatever hid it, and scrolls there in the next frame.
+    pub fn expose(&mut self, docs: &[Document], pick: Pick) {
+        let found = docs.get(pick.doc).and_then(|doc| {
+            let spot = doc.scene.find(&doc.trace, pick.item, doc.times(pick.item)?.start.0)?;
+            let section = doc.scene.sections.get(spot.section)?;
+            Some((section, section.rows.get(spot.row)?))
+        });
+        if let Some((section, row)) = found {
+            self.arrangement.expose(pick.doc, section, row);
+        }
+        self.reveal(pick);
+    }
+
     /// Every line, from top to bottom, the pinned ones first.
     fn lines(&self, docs: &[Document]) -> Vec<LineKey> {
         let Layout { pinned, scrolled, .. } = self.layout(docs);

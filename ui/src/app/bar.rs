@@ -253,7 +253,7 @@ fn legend_ui(ui: &mut Ui) {
     let copy = Detail::Copy { from: MemoryKind::Pinned, to: MemoryKind::Device, asynchronous: true };
     let looks = [
         (Tint::op(OpKind::Copy, 0, copy), "a copy or a memset; kernels are plain"),
-        (Tint::cause(Cause::LaunchBound), "a bubble because of the host"),
+        (Tint::cause(Cause::LaunchBound), "a bubble that the host caused"),
         (Tint::cause(Cause::Dependency), "a bubble though the work was enqueued"),
         (Tint::call(ApiKind::StreamSync), "a call that waits for the GPU"),
     ];

@@ -51,7 +51,10 @@ impl App {
                 self.select(pick);
                 self.fit(pick);
             }
-            Action::Show(pick) => self.show_thing(pick),
+            Action::Show(pick) => {
+                self.timeline.expose(&self.docs, pick);
+                self.show_thing(pick);
+            }
             Action::Measure(measured) => {
                 self.timeline.measured = measured;
                 if measured.is_some() {
@@ -328,7 +331,7 @@ impl App {
         let other = back.or_else(|| Some(Pick { doc: pick.doc, item: self.docs.get(pick.doc)?.other_end(pick.item)? }));
         if let Some(other) = other {
             self.followed = Some((pick, other));
-            self.show_thing(other);
+            self.act(Action::Show(other));
         }
     }
 

@@ -255,7 +255,7 @@ impl Bar<'_> {
         ui.painter().rect_filled(bar, 2.0, self.color);
         let font = egui::FontId::proportional(12.0);
         let y = rect.top() + 7.0;
-        let color = if hovered { palette.link } else { palette.text };
+        let color = if clickable { palette.link } else { palette.text };
         ui.painter().text(Pos2::new(rect.left(), y), egui::Align2::LEFT_CENTER, self.name, font.clone(), color);
         let figures = format!("{} · {}", format::duration(self.part.0), format::percent(self.part.0, self.whole.0));
         let right = Pos2::new(rect.right(), y);

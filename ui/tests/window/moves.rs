@@ -163,6 +163,31 @@ fn details_lead_to_what_they_name() {
 }
 
 #[test]
+fn a_link_shows_its_row_though_it_was_hidden_folded_or_filtered_away() {
+    let mut harness = opened(planted("sync"));
+    press(&mut harness, Key::B);
+    let bubble = harness.state().timeline.selected;
+    let found = describe(&harness.state().docs[0], bubble.unwrap().item).unwrap();
+    let (_, call) = found.facts.iter().find(|(fact, _)| *fact == "Call").unwrap();
+    for hidden_by in [Key::H, Key::C, Key::F] {
+        harness.hover_at(harness.get_by_label("Thread 484 calls").rect().center());
+        harness.run_steps(2);
+        if hidden_by == Key::F {
+            harness.state_mut().timeline.arrangement.filter = "bubbles".to_owned();
+        } else {
+            press(&mut harness, hidden_by);
+        }
+        harness.state_mut().timeline.selected = bubble;
+        harness.run_steps(2);
+        assert!(harness.query_by_label("Thread 484 calls").is_none(), "{hidden_by:?}");
+        harness.get_by_role_and_label(Role::Link, call).click();
+        harness.run_steps(3);
+        assert!(matches!(selected(&harness), Item::Call(_)));
+        harness.get_by_label("Thread 484 calls");
+    }
+}
+
+#[test]
 fn l_leads_back_to_where_it_came_from() {
     let mut harness = opened(planted("graph-internal"));
     let doc = &harness.state().docs[0];
