@@ -89,12 +89,17 @@ fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, Str
         let item = Item::Call(call);
         (format!("{} ({})", trace.call_name(call), duration_of(doc, item)), item)
     };
+    let of_record = |call: CallIdx| {
+        let (text, item) = of_call(call);
+        let event = event_of(trace, call).map_or_else(String::new, |event| format!(", event {}", event.event));
+        (format!("{text}{event}"), item)
+    };
     for handover in found {
         // The call that records an event waits for nothing: it marks that moment of its stream.
         let first = if handover.record.map(Item::Call) == Some(own) { "Marked after" } else { "Waits for" };
         let parts = [
             (first, handover.first.map(on_stream)),
-            ("Event by", handover.record.map(of_call)),
+            ("Event by", handover.record.map(of_record)),
             ("Wait by", handover.wait.map(of_call)),
             ("Holds back", handover.then.map(on_stream)),
         ];

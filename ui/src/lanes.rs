@@ -192,10 +192,11 @@ fn paint_group(
                 continue;
             }
             drawn.lanes += 1;
-            columns.fill(lane, view, width);
             let bars = matches!(found.kind, RowKind::Bubbles { .. });
             if bars {
-                columns.square();
+                columns.fill_squared(lane, view, width);
+            } else {
+                columns.fill(lane, view, width);
             }
             drawn.columns += columns.filled();
             match (found.kind, &mut means) {

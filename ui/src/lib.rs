@@ -1,8 +1,8 @@
 //! The desktop timeline of Bubblescope.
 //!
-//! `lod`, `tiles`, `view`, `rows`, `arrange`, `align`, `svg` and `format` are pure. `paint` and `lanes` draw, `timeline` is
-//! the widget that shows documents and tells what the user did, `panels` show what is known, `app` holds the state and
-//! changes it. So each is tested by itself.
+//! `lod`, `tiles`, `view`, `rows`, `arrange`, `align`, `handovers`, `svg` and `format` are pure. `paint` and `lanes` draw,
+//! `timeline` is the widget that shows documents and tells what the user did, `panels` show what is known, `app` holds the
+//! state and changes it. So each is tested by itself.
 
 pub mod align;
 pub mod app;

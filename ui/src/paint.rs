@@ -49,6 +49,10 @@ pub struct Columns {
     /// Those on screen and [`MARGIN`] more.
     columns: Vec<Column>,
     boxes: Vec<WideBox>,
+    /// Whether ends are kept.
+    squares: bool,
+    /// From where to where, in columns, intervals go that are at least a column wide.
+    ends: Vec<(f32, f32)>,
 }
 
 /// How a share is shown.
@@ -113,11 +117,15 @@ impl Columns {
         }
     }
 
-    /// Lets boxes end where columns do: a column that one fills in part would be a step at its end when it is drawn as a
-    /// bar. Columns that something else fills, too, stay as they are.
-    pub fn square(&mut self) {
-        for found in &self.boxes {
-            for (edge, to_right) in [(found.from, true), (found.to, false)] {
+    /// The same for bars: whatever is wider than a column ends where columns do, because one that it fills in part would
+    /// be a step at its end. Columns that something else fills, too, stay as they are.
+    pub fn fill_squared(&mut self, lane: &Lane, view: Viewport, width: usize) {
+        self.squares = true;
+        self.fill(lane, view, width);
+        self.squares = false;
+        let boxes = self.boxes.iter().map(|found| (found.from, found.to));
+        for (from, to) in boxes.chain(self.ends.iter().copied()) {
+            for (edge, to_right) in [(from, true), (to, false)] {
                 if edge < 0.0 {
                     continue;
                 }
@@ -149,6 +157,7 @@ impl Columns {
         self.columns.clear();
         self.columns.resize(width + MARGIN, Column::default());
         self.boxes.clear();
+        self.ends.clear();
     }
 
     /// Those on screen.
@@ -179,6 +188,9 @@ impl Columns {
         for (at, (start, end, tint)) in range.clone().zip(lane.intervals(range)) {
             let (left, right) = (scale.position(start.max(from)), scale.position(end.min(to)));
             self.add(left, right, WHOLE, tint.look());
+            if self.squares && right - left >= COLUMN {
+                self.ends.push((scale.x(start) as f32, scale.x(end) as f32));
+            }
             // Roughly: whether it is a box is looked at again.
             if right - left >= (BOX_COLUMNS as i64 - 1) * COLUMN || start < from || end > to {
                 self.add_box(scale, lane, at);
@@ -524,18 +536,18 @@ mod tests {
     #[test]
     fn a_squared_box_has_no_steps_and_hides_nothing_beside_it() {
         // Columns of 10 ns: boxes with ends within columns, and between two of them one column that both share.
-        let pieces = [piece(23, 87), piece(96, 134), piece(136, 198)];
+        let pieces = [piece(23, 87), piece(96, 134), piece(136, 198), piece(306, 318), piece(404, 408)];
         let lane = &pack(pieces.len(), |at| pieces[at])[0];
         let mut columns = Columns::default();
         columns.fill(lane, Viewport::new(0, 1_000), 100);
         let before: Vec<f32> = columns.shown().iter().map(|column| column.share()).collect();
         assert!((before[2] - 0.7).abs() < 0.01 && (before[9] - 0.4).abs() < 0.01 && (before[13] - 0.8).abs() < 0.01);
-        columns.square();
+        columns.fill_squared(lane, Viewport::new(0, 1_000), 100);
         let after: Vec<f32> = columns.shown().iter().map(|column| column.share()).collect();
         let full: Vec<usize> = (0..100).filter(|&at| after[at] > 0.999).collect();
-        assert_eq!(full, [2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16, 17, 18, 19]);
+        assert_eq!(full, [2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16, 17, 18, 19, 31]);
         let partly: Vec<usize> = (0..100).filter(|&at| after[at] > 0.0 && after[at] < 0.999).collect();
-        assert_eq!(partly, [13], "the gap between two boxes is still seen");
+        assert_eq!(partly, [13, 40], "the gap between two boxes is still seen, and what is narrower than a column");
     }
 
     #[test]

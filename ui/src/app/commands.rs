@@ -253,7 +253,7 @@ impl App {
     pub(super) fn filtered_bubbles(&mut self, ctx: &egui::Context) -> Option<(Arc<[BubbleRow]>, bool)> {
         let table = &mut self.panels.bubbles;
         let source = BubbleRow::source(&self.docs, self.version);
-        (!table.filter.trim().is_empty()).then(|| table.rows(ctx, &self.docs, &source))
+        (!self.docs.is_empty() && !table.filter.trim().is_empty()).then(|| table.rows(ctx, &self.docs, &source))
     }
 
     fn longest_bubble(&mut self) {
