@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::leftover::Listed;
+use crate::leftover::{Listed, undisturbed};
 
 /// Symbolic links in a row before they are taken for a loop, as Linux does.
 const MOST_LINKS: u32 = 40;
@@ -46,6 +46,20 @@ pub fn write_atomically<T, E: From<io::Error>>(
             }
             listed.moved(&path, || temporary.persist(&path).map_err(|error| error.error))?;
             Ok(written)
+        }
+    }
+}
+
+/// Tries whether [`write_atomically`] could write at `path`, as far as that can be told before. Nothing stays of it.
+///
+/// # Errors
+/// When it could not.
+pub fn check(path: &Path) -> io::Result<()> {
+    match Target::of(path)? {
+        Target::Straight if path.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Target::Straight => Ok(()),
+        Target::File { path, .. } => {
+            undisturbed(|| tempfile::tempfile_in(path.parent().unwrap_or(Path::new(".")))).map(drop)
         }
     }
 }
@@ -113,6 +127,16 @@ mod tests {
         assert_eq!(entries(folder.path()), 1, "nothing is left beside it");
         assert_eq!(put(&folder.path().join("no/folder"), "").unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(put(folder.path(), "").is_err(), "a folder is no file");
+        for (path, expected) in [
+            ("out", None),
+            ("new", None),
+            ("no/folder", Some(io::ErrorKind::NotFound)),
+            ("", Some(io::ErrorKind::IsADirectory)),
+        ] {
+            let found = check(&folder.path().join(path)).err().map(|error| error.kind());
+            assert_eq!(found, expected, "{path}");
+        }
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), entries(folder.path())), ("first", 1), "as before");
     }
 
     #[test]
@@ -159,6 +183,9 @@ mod tests {
             }
             assert!(at("absolute").is_symlink() && at("relative").is_symlink() && !at("deep/real").is_symlink());
             assert_eq!((entries(folder.path()), entries(&at("deep"))), (4, 1));
+            symlink("missing/real", at("astray")).unwrap();
+            check(&at("absolute")).unwrap();
+            assert_eq!(check(&at("astray")).unwrap_err().kind(), io::ErrorKind::NotFound);
             symlink("loop", at("loop")).unwrap();
             assert!(put(&at("loop"), "").is_err());
             assert!(at("loop").is_symlink());
@@ -177,6 +204,7 @@ mod tests {
         #[test]
         fn devices_and_pipes_are_written_into() {
             put(Path::new("/dev/null"), "gone").unwrap();
+            check(Path::new("/dev/null")).unwrap();
             assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 
             let folder = tempfile::tempdir().unwrap();

@@ -152,18 +152,18 @@ pub fn examine(program: &Path, scratch: &Path, cupti: Option<PathBuf>) -> Diagno
         kernel_module: survey.kernel_module.clone(),
         gpus: probe.gpus,
         libraries,
-        recorder: recorder(),
+        recorder: recorder(scratch),
         conflicts: missing.into_iter().chain(in_the_way).collect(),
         recording: probe.recording,
     }
 }
 
 /// The recorder library that stays where it is.
-fn recorder() -> Result<PathBuf, String> {
-    let library = library::locate().map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
-    match library.not_kept() {
+fn recorder(scratch: &Path) -> Result<PathBuf, String> {
+    let library = library::locate(scratch).map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
+    match library.not_kept {
         Some(reason) => Err(format!("is written to a temporary folder for each recording: {reason}")),
-        None => Ok(library.path().to_owned()),
+        None => Ok(library.path),
     }
 }
 

@@ -4,7 +4,6 @@
 //! taken if there is one, otherwise the library is written once into the user's cache.
 
 use crate::atomic::write_atomically;
-use crate::leftover::Scratch;
 use std::env;
 use std::fs;
 use std::io::{self, Write as _};
@@ -18,34 +17,13 @@ const EMBEDDED: Option<&[u8]> = Some(include_bytes!(concat!(env!("OUT_DIR"), "/l
 #[cfg(not(target_os = "linux"))]
 const EMBEDDED: Option<&[u8]> = None;
 
-/// The library's file. Keep this until the recorded program has ended: a temporary file goes away with it.
-#[derive(Debug)]
+/// The library's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
-    path: PathBuf,
-    temporary: Option<Temporary>,
-}
-
-#[derive(Debug)]
-struct Temporary {
-    _folder: Scratch,
-    /// Why it is not kept.
-    reason: String,
-}
-
-impl Library {
-    /// Its absolute path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Why the file goes away with this, if it does.
-    pub fn not_kept(&self) -> Option<&str> {
-        self.temporary.as_ref().map(|temporary| temporary.reason.as_str())
-    }
-
-    fn lasting(path: PathBuf) -> Self {
-        Self { path, temporary: None }
-    }
+    /// Its path, absolute if that of the spare folder is.
+    pub path: PathBuf,
+    /// Why it is in the spare folder, if it is.
+    pub not_kept: Option<String>,
 }
 
 /// Why there is no library.
@@ -56,33 +34,33 @@ pub enum LibraryError {
     #[error("programs can be recorded on Linux only")]
     NotCarried,
     /// It can be written nowhere.
-    #[error("the recorder library can be written neither to the cache folder nor to a temporary one")]
+    #[error("the recorder library can be written neither to the cache folder nor to the recording's own")]
     Unwritable(#[source] io::Error),
 }
 
 /// Finds the library beside the executable or in `../lib`, or writes it into the user's cache
-/// (`$XDG_CACHE_HOME/bubblescope` or `~/.cache/bubblescope`), or, when that cannot be written, into a temporary folder.
+/// (`$XDG_CACHE_HOME/bubblescope` or `~/.cache/bubblescope`), or, when that cannot be written, into the folder `spare`,
+/// which has to stay until the recorded program has ended.
 ///
 /// # Errors
 /// When this build carries no library, or when it can be written nowhere.
-pub fn locate() -> Result<Library, LibraryError> {
+pub fn locate(spare: &Path) -> Result<Library, LibraryError> {
     if let Some(path) = env::current_exe().ok().and_then(|exe| beside(&exe)) {
-        return Ok(Library::lasting(path));
+        return Ok(Library { path, not_kept: None });
     }
     let bytes = EMBEDDED.ok_or(LibraryError::NotCarried)?;
-    library(cache(&|name| env::var_os(name)), bytes)
+    library(cache(&|name| env::var_os(name)), spare, bytes)
 }
 
-/// The library with these bytes in the cache folder, or else in a temporary one.
-fn library(cache: Option<PathBuf>, bytes: &[u8]) -> Result<Library, LibraryError> {
+/// The library with these bytes in the cache folder, or else in the spare one.
+fn library(cache: Option<PathBuf>, spare: &Path, bytes: &[u8]) -> Result<Library, LibraryError> {
     let reason = match cache.map(|cache| kept(&cache, bytes).map_err(|error| (cache, error))) {
-        Some(Ok(path)) => return Ok(Library::lasting(path)),
+        Some(Ok(path)) => return Ok(Library { path, not_kept: None }),
         Some(Err((cache, error))) => format!("the cache folder {} cannot be written: {error}", cache.display()),
         None => "there is no cache folder: neither HOME nor XDG_CACHE_HOME is set".to_owned(),
     };
-    let folder = Scratch::new().map_err(LibraryError::Unwritable)?;
-    let path = kept(folder.path(), bytes).map_err(LibraryError::Unwritable)?;
-    Ok(Library { path, temporary: Some(Temporary { _folder: folder, reason }) })
+    let path = kept(spare, bytes).map_err(LibraryError::Unwritable)?;
+    Ok(Library { path, not_kept: Some(reason) })
 }
 
 fn beside(exe: &Path) -> Option<PathBuf> {
@@ -142,11 +120,13 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
         assert!(kept(&file, b"library").is_err());
-        let temporary = library(Some(file.clone()), b"library").unwrap();
-        assert_eq!(fs::read(temporary.path()).unwrap(), b"library");
-        assert!(temporary.not_kept().unwrap().contains(file.to_str().unwrap()));
-        assert!(library(None, b"library").unwrap().not_kept().unwrap().contains("HOME"));
-        assert_eq!(library(Some(folder.path().join("cache")), b"library").unwrap().not_kept(), None);
+        let spare = folder.path().join("spare");
+        let not_kept = library(Some(file.clone()), &spare, b"library").unwrap();
+        assert_eq!(fs::read(&not_kept.path).unwrap(), b"library");
+        assert!(not_kept.path.starts_with(&spare) && not_kept.not_kept.unwrap().contains(file.to_str().unwrap()));
+        assert!(library(None, &spare, b"library").unwrap().not_kept.unwrap().contains("HOME"));
+        assert_eq!(library(Some(folder.path().join("cache")), &spare, b"library").unwrap().not_kept, None);
+        assert!(matches!(library(None, &file, b"library"), Err(LibraryError::Unwritable(_))));
     }
 
     #[test]

@@ -106,6 +106,7 @@ fn options_reach_the_recorder() {
 #[test]
 fn what_fails_before_the_start_is_125_and_starts_nothing() {
     let place = Place::new();
+    fs::create_dir(place.path("folder.bubcap")).unwrap();
     let started = place.path("started");
     let refused = |options: &[&str], variables: &[(&str, &str)], words: &[&str]| {
         let (code, stderr) = outcome(place.record(options, "touch started").envs(variables.iter().copied()));
@@ -121,6 +122,10 @@ fn what_fails_before_the_start_is_125_and_starts_nothing() {
         (&["-o", "t.xyz"], "t.xyz"),
         (&["--report", "/no/such/r.json"], "/no/such"),
         (&["--format", "json"], "--report"),
+        (&["-o", "folder.bubcap"], "folder.bubcap"),
+        (&["-o", "folder.bubcap/"], "folder.bubcap"),
+        (&["-o", "folder.bubcap/t.json/t.json"], "t.json"),
+        (&["--report", "folder.bubcap"], "folder.bubcap"),
     ] {
         assert_eq!(refused(options, &[], &[words]).trim_end().lines().count(), 1);
     }
@@ -253,6 +258,57 @@ fn recorded_processes_that_outlive_the_program_are_waited_for() {
     assert_eq!(code, 4);
     assert!(begun.elapsed() >= Duration::from_secs(1));
     assert!(stderr.contains("waiting a little") && stderr.contains("recorded 2 processes"), "{stderr}");
+}
+
+#[test]
+fn what_a_program_leaves_in_the_background_is_waited_for_a_little_and_named() {
+    let place = Place::new();
+    // One that is recorded after a moment.
+    let script = "( (sleep 0.3; leave \"$1\" 5000001) > /dev/null 2>&1 & ); exit 4";
+    let (code, stderr) = outcome(&mut place.record(&[], script));
+    assert_eq!(code, 4);
+    assert!(stderr.contains("recorded 1 process") && !stderr.contains("still run;"), "{stderr}");
+    // One that does not end.
+    let begun = Instant::now();
+    let (code, stderr) = outcome(&mut place.record(&[], "(setsid sleep 30 > /dev/null 2>&1 &); exit 5"));
+    assert_eq!(code, 5);
+    assert!(stderr.contains("still run; what they do from now on is not in the recording"), "{stderr}");
+    assert!(begun.elapsed() < Duration::from_secs(25));
+}
+
+#[test]
+fn a_disk_that_is_full_when_the_trace_is_written_costs_no_recording() {
+    let place = Place::new();
+    // The library has its place before the disk is full.
+    outcome(&mut place.record(&[], ""));
+    let mut command = Command::new("sh");
+    // In units of 512 bytes: enough for the spool and not for the export.
+    command.args(["-c", "ulimit -f 100; exec \"$@\"", "sh"]);
+    let record = place.record(&["-o", "t.json"], "leave \"$1\" $$; exit 4");
+    command.arg(record.get_program()).args(record.get_args()).current_dir(place.folder.path());
+    let (code, stderr) = outcome(&mut command);
+    assert_eq!(code, 4, "{stderr}");
+    assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
+    let kept = stderr.split("kept in ").nth(1).and_then(|rest| rest.split(": ").next()).unwrap();
+    let spools: Vec<PathBuf> = fs::read_dir(kept).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(fs::read(&spools[0]).unwrap(), fs::read(fixture("kernels-1/sync.bubcap")).unwrap());
+    assert_eq!((spools.len(), place.files().len()), (1, 1), "{:?}", place.files());
+}
+
+#[test]
+fn the_library_needs_neither_a_cache_nor_temporary_files() {
+    let place = Place::new();
+    let mut command = place.bubble_report(&[]);
+    command.args([
+        "sh",
+        "-c",
+        "cmp \"$CUDA_INJECTION64_PATH\" \"$CUDA_INJECTION64_PATH\" && printf %s \"$CUDA_INJECTION64_PATH\"",
+    ]);
+    let output = command.env("XDG_CACHE_HOME", "/proc/none").env("TMPDIR", "/proc/none").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let library = PathBuf::from(text(&output.stdout));
+    assert!(library.starts_with(place.folder.path().canonicalize().unwrap()), "{library:?}");
+    assert_eq!(place.files(), BTreeSet::new());
 }
 
 #[test]

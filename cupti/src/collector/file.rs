@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, RawFd};
 
 /// Which file a descriptor stands for. A program may close descriptors it did not open, and then gets the same number for
 /// a file of its own, which must neither be written nor closed.
@@ -57,6 +57,7 @@ pub(super) struct SpoolFile {
 
 impl SpoolFile {
     pub(super) fn new(file: File) -> io::Result<Self> {
+        let file = beyond_standard(file)?;
         let (identity, deleted) = Identity::and_deleted(file.as_raw_fd())?;
         Ok(Self { file: ManuallyDrop::new(file), identity, tells_deletion: !deleted })
     }
@@ -83,6 +84,21 @@ impl SpoolFile {
             _ => Err(io::Error::other("the program has closed the recorder's file")),
         }
     }
+}
+
+/// The file under a number above those of standard input, output and error: a program that has closed these may still
+/// write to them.
+fn beyond_standard(file: File) -> io::Result<File> {
+    if file.as_raw_fd() > libc::STDERR_FILENO {
+        return Ok(file);
+    }
+    // SAFETY: it takes numbers; the descriptor is open.
+    let other = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1) };
+    if other < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was opened right now, and nobody else has it.
+    Ok(unsafe { File::from_raw_fd(other) })
 }
 
 impl Write for SpoolFile {

@@ -4,9 +4,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use bubblescope::atomic::write_atomically;
+use bubblescope::atomic::{self, write_atomically};
 use bubblescope::export;
-use bubblescope::leftover::undisturbed;
 use bubblescope::report::checked::Checked;
 use bubblescope::report::gate::Verdict;
 use bubblescope::report::ranks::Ranks;
@@ -186,14 +185,12 @@ pub(crate) fn write_trace(trace: &Trace, path: &Path, kind: Kind) -> anyhow::Res
 /// Whether a recording can be kept as `path`, found out before anything is recorded.
 pub(crate) fn check_target(path: &Path) -> anyhow::Result<()> {
     Kind::of(path)?;
-    check_folder(path)
+    check_file(path)
 }
 
-/// Whether a file can be made at `path`.
-pub(crate) fn check_folder(path: &Path) -> anyhow::Result<()> {
-    undisturbed(|| tempfile::tempfile_in(folder_of(path)))
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(())
+/// Whether a file can be written at `path`.
+pub(crate) fn check_file(path: &Path) -> anyhow::Result<()> {
+    atomic::check(path).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The folder that a file is in.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use bubblescope::atomic::write_atomically;
-use bubblescope::capture::library::{self, Library};
+use bubblescope::capture::library;
 use bubblescope::capture::record::{self, Collected, Notice, Plan, Ran, RecordError, Spool, collect};
 use bubblescope::leftover::{Held, Scratch};
 use bubblescope::report::text::{bytes, contents};
@@ -25,7 +25,7 @@ use crate::progress;
 
 /// Records a program and ends with its exit code.
 pub(crate) fn record(args: &RecordArgs) -> ExitCode {
-    let Prepared { plan, folder, library } = match prepare(args) {
+    let Prepared { plan, folder } = match prepare(args) {
         Ok(prepared) => prepared,
         Err(error) => {
             output::complain(&format!("{error:#}"));
@@ -33,7 +33,6 @@ pub(crate) fn record(args: &RecordArgs) -> ExitCode {
         }
     };
     let ran = record::run(&plan, &mut |notice| say(&words(&notice)));
-    drop(library);
     match ran {
         Ok(ran) => {
             // The program is not to blame for what goes wrong from here on, so its exit code stays.
@@ -59,8 +58,6 @@ struct Prepared {
     plan: Plan,
     /// Where the processes leave their files.
     folder: Scratch,
-    /// What is loaded into them, to be kept for as long.
-    library: Library,
 }
 
 /// Says something on standard error, which is the program's too.
@@ -78,7 +75,7 @@ fn prepare(args: &RecordArgs) -> anyhow::Result<Prepared> {
         output::check_target(path)?;
     }
     if let Some(path) = &args.report {
-        output::check_folder(path)?;
+        output::check_file(path)?;
     }
     // Beside what is kept in the end, so that there is room for it and it need not be copied. Processes may change their
     // working directory.
@@ -87,11 +84,11 @@ fn prepare(args: &RecordArgs) -> anyhow::Result<Prepared> {
     let folder = Scratch::new_in(&beside, ".bubble-report-");
     let folder = folder.with_context(|| format!("cannot make a folder for the recording in {}", beside.display()))?;
     let Some((program, arguments)) = args.command.split_first() else { anyhow::bail!("there is no program to record") };
-    let library = library::locate()?;
+    let library = library::locate(folder.path())?;
     let plan = Plan {
         program: program.clone(),
         arguments: arguments.to_vec(),
-        library: library.path().to_owned(),
+        library: library.path,
         folder: folder.path().to_owned(),
         config: cupti::Config {
             graphs: args.graphs.into(),
@@ -104,7 +101,7 @@ fn prepare(args: &RecordArgs) -> anyhow::Result<Prepared> {
         },
         window: RecordingWindow { delay: args.delay, duration: args.duration, range: args.capture_range.clone() },
     };
-    Ok(Prepared { plan, folder, library })
+    Ok(Prepared { plan, folder })
 }
 
 /// What a notice says to people.
@@ -160,7 +157,8 @@ fn finish(args: &RecordArgs, folder: Scratch, ran: &Ran) -> anyhow::Result<()> {
 
 /// Why there is nothing.
 fn nothing(args: &RecordArgs) -> String {
-    let mut text = "nothing was recorded: no process started CUDA".to_owned();
+    let mut text =
+        "nothing was recorded: no process started CUDA, or only with an environment that it was not given".to_owned();
     if args.delay.is_some() || args.capture_range.is_some() {
         text.push_str(", or what --delay and --capture-range ask for did not come");
     }

@@ -21,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long recorded processes that outlive the target are waited for.
 const AFTERWARDS: Duration = Duration::from_secs(5);
 
+/// How long processes that have not started CUDA are waited for then: most of what is left in the background never does.
+const FOR_HEIRS: Duration = Duration::from_secs(1);
+
 /// What to record, and how.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -47,7 +50,7 @@ pub enum Notice {
     Ending,
     /// The target did not end in time, or there was one more interrupt: it is killed.
     Killing,
-    /// These recorded processes outlive the target and are waited for.
+    /// These processes outlive the target and are waited for.
     Outlived(Vec<u32>),
     /// These still run and are not waited for any longer. What they do from now on is not recorded.
     LeftRunning(Vec<u32>),
@@ -175,7 +178,7 @@ fn wait(child: &mut Child, Events(events): &Events, notice: &mut dyn FnMut(Notic
     }
 }
 
-/// Waits for recorded processes that outlive the target, for a while; any signal ends that.
+/// Waits for processes that outlive the target and are recorded, or may be soon, for a while; any signal ends that.
 fn outlast(folder: &Path, Events(events): &Events, notice: &mut dyn FnMut(Notice)) {
     const LOOK_AGAIN: Duration = Duration::from_millis(50);
     const TELL_AFTER: Duration = Duration::from_millis(500);
@@ -183,11 +186,12 @@ fn outlast(folder: &Path, Events(events): &Events, notice: &mut dyn FnMut(Notice
     let mut told = false;
     let mut interrupted = false;
     loop {
-        let alive = alive(folder);
+        let recorded = alive(folder);
+        let (alive, patience) = if recorded.is_empty() { (heirs(folder), FOR_HEIRS) } else { (recorded, AFTERWARDS) };
         if alive.is_empty() {
             return;
         }
-        if interrupted || started.elapsed() >= AFTERWARDS {
+        if interrupted || started.elapsed() >= patience {
             return notice(Notice::LeftRunning(alive));
         }
         if !told && started.elapsed() >= TELL_AFTER {
@@ -200,6 +204,24 @@ fn outlast(folder: &Path, Events(events): &Events, notice: &mut dyn FnMut(Notice
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_AGAIN),
         }
     }
+}
+
+/// The processes that live and would be recorded into `folder` if they started CUDA, as far as `/proc` tells: what the
+/// target has left in the background.
+fn heirs(folder: &Path) -> Vec<u32> {
+    let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|&pid| is_heir(pid, folder).unwrap_or(false)).collect()
+}
+
+fn is_heir(pid: u32, folder: &Path) -> Option<bool> {
+    // Of a process that has ended and was not waited for it is empty.
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let request = environment
+        .split(|&byte| byte == 0)
+        .find_map(|variable| variable.strip_prefix(REQUEST_VARIABLE.as_bytes())?.strip_prefix(b"="))?;
+    let request: Request = serde_json::from_slice(request).ok()?;
+    Some(request.folder == folder)
 }
 
 /// The processes that have a spool in `folder` and live.

@@ -13,6 +13,7 @@
 //! | `exec` | starts itself anew with the steps that follow |
 //! | `limit:BYTES` | no file may grow beyond that |
 //! | `close` | closes every descriptor above 2 and opens `/dev/null` instead |
+//! | `close-standard`, `print` | closes those up to 2; writes to them without regard to what they are |
 //! | `exit:N`, `exit-elsewhere:N`, `_exit:N`, `abort`, `kill:SIGNAL` | an end |
 //!
 //! `TARGET_MOCK` names the mock.
@@ -88,6 +89,14 @@ fn main() {
                 assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
             }
             "close" => close(),
+            "close-standard" => (0..3).for_each(|fd| {
+                // SAFETY: nothing is printed from then on but by the next step.
+                unsafe { libc::close(fd) };
+            }),
+            "print" => (0..3).for_each(|fd| {
+                // SAFETY: the pointer and the length are those of the text.
+                unsafe { libc::write(fd, c"words\n".as_ptr().cast(), 6) };
+            }),
             // SAFETY: as above.
             "exit" => unsafe { libc::exit(number()) },
             "exit-elsewhere" => {
