@@ -172,8 +172,9 @@ def memory(found):
     yield (f"Four threads launch as fast as they can while a fifth replays a graph of 20 kernels, for {length:.0f} s, "
            f"{where(found)}. {kernels:,} kernels ran, of {calls:,} launch calls: {kernels / length:,.0f} kernels a second. "
            f"The spool grew to {recorded['spool_bytes'] / 1e9:.1f} GB, {recorded['spool_bytes'] / max(calls, 1):.0f} bytes for each "
-           f"launch call and {recorded['spool_bytes'] / max(kernels, 1):.0f} for each kernel. (It is emptied behind the writer "
-           "while it grows; a disk of that size is not needed to repeat this.)")
+           f"launch call and {recorded['spool_bytes'] / max(kernels, 1):.0f} for each kernel; the records in it are "
+           f"{recorded['records_bytes'] / 1e9:.1f} GB. (It is emptied behind the writer while it grows; a disk of that size is "
+           "not needed to repeat this.)")
     yield ""
     drops = recorded.get("drops") or {}
     lost = {key: value for key, value in drops.items() if value}
@@ -189,15 +190,16 @@ def memory(found):
     yield ""
     slope = recorded.get("slope_kib_per_min")
     if slope is not None:
-        yield (f"From 30 s to {length:.0f} s it grows by {slope / 1024:+.2f} MiB a minute (least squares; the program alone, over its "
-               f"{alone['samples'][-1]['s']:.0f} s: {(alone.get('slope_kib_per_min') or 0) / 1024:+.2f}).")
+        others = "; ".join(f"{words}, over its {part['samples'][-1]['s']:.0f} s: {(part.get('slope_kib_per_min') or 0) / 1024:+.2f}"
+                           for words, part in (("the program alone", alone), ("under the bare client", found["bare"])))
+        yield f"From 30 s to {length:.0f} s it grows by {slope / 1024:+.2f} MiB a minute (least squares; {others})."
 
 
-def grows(found, words):
+def grows(found):
     """The row of the verdict for memory."""
     slope, length = found["recorded"].get("slope_kib_per_min"), found["recorded"]["samples"][-1]["s"]
     if slope is not None:
-        yield (f"| resident memory grows by less than 1 MiB a minute after 30 s | highest rate for {length:.0f} s{words} | "
+        yield (f"| resident memory grows by less than 1 MiB a minute after 30 s | highest rate for {length:.0f} s | "
                f"{'yes' if slope < 1024 else 'no'}, {slope / 1024:.2f} MiB |")
 
 
@@ -226,7 +228,7 @@ def write(folder, document):
     # What was measured in a run of its own.
     found |= {"torch": (figures("torch.json") or found).get("torch", {})}
     stayed, chosen = figures("stays.json") or found, figures("settings.json") or found
-    memory_now, memory_before = figures("memory.json"), figures("memory-before.json")
+    memory_now = figures("memory.json")
     said = found["machine"]
     gpu = said["gpus"][0].split(", ") if said["gpus"] else ["GPU", "?"]
     packages = said["packages"]
@@ -247,8 +249,7 @@ def write(folder, document):
         "- **torch.profiler**: `ProfilerActivity.CUDA` around the measured part.", "",
         f"Kinds {found['kinds']}; left out at the source: {', '.join(sorted(set(found['left_out'])))}.", "",
         "## Are the figures reached?", "", *verdict(found),
-        *(grows(memory_now, "") if memory_now else ()),
-        *(grows(memory_before, ", before the recorder gave memory back") if memory_before else ()), "",
+        *(grows(memory_now) if memory_now else ()), "",
     ]
     lacking = list(missing(found, stayed, chosen, memory_now))
     if lacking:
@@ -262,11 +263,6 @@ def write(folder, document):
     ]
     if memory_now:
         text += ["## Memory and file at the highest rate", "", *memory(memory_now), ""]
-    if memory_before:
-        text += ["### Before the recorder gave memory back", "",
-                 "The minutes below ran with an earlier version. When records come faster than their file is written, the pool "
-                 "takes more buffers, to lose nothing; that version kept them. The present one gives them back when they have not "
-                 "been needed for a while.", "", *memory(memory_before), ""]
     text += ["Repeat it with `scripts/measure/record_overhead.py measure overhead.json` and `record_overhead.py memory "
              "memory.json` on a machine with a GPU (`--only stays` and `--only settings` for a part in a run of its own); this page is made of those files by its `write`.", ""]
     document.write_text("\n".join(text))

@@ -11,6 +11,7 @@ mod held;
 mod kinds;
 mod machine;
 mod pool;
+mod reserve;
 mod setup;
 mod shared;
 mod signals;
@@ -29,6 +30,7 @@ use crate::spool::{Drops, Header, RecordSize, Writer};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use cupti_sys::Api;
 use file::SpoolFile;
+use reserve::Reserve;
 use setup::Setup;
 use shared::{Message, SHARED, Shared};
 use spooler::Spooler;
@@ -328,7 +330,7 @@ fn begin(reserved: Reserved, path: &Path, late: bool, on_fault: OnFault) -> Resu
     };
 
     let pool = pool::Pool::new(config.buffer_bytes, config.memory_limit);
-    pool.look_after(config.buffers, 0);
+    pool.map(config.buffers);
     let (messages, inbox) = unbounded();
     let Cupti { api, version, .. } = cupti;
     let shared = Shared::new(api, pool, messages, file.identity());
@@ -378,9 +380,11 @@ fn begin(reserved: Reserved, path: &Path, late: bool, on_fault: OnFault) -> Resu
         "process": Birth::of_this_process(),
     });
     let _ = shared.messages.send(Message::Note { key: RECORDER_NOTE.to_owned(), json: note.to_string() });
-    let _ = shared.messages.send(Message::Tick { anchor: clock::anchor(&shared.api), handed_out: 0 });
+    let _ = shared.messages.send(shared.tick(0));
 
-    let spooler = Spooler::new(shared, out, sizes, config.buffers.div_ceil(2), on_fault);
+    let most = config.memory_limit / 4 / shared.pool.buffer_bytes();
+    let reserve = Reserve::new(shared.pool.buffer_bytes(), config.buffers.div_ceil(2), most);
+    let spooler = Spooler::new(shared, out, sizes, reserve, on_fault);
     spawn("bubbles-spool", move || spooler.run(&inbox)).inspect_err(|_| shared.let_go())?;
     let (stop, stop_inbox) = bounded(1);
     let (stopped_sender, stopped) = bounded(1);
@@ -406,7 +410,7 @@ fn flush(shared: &Shared, interval: Duration, stop: &Receiver<()>) {
         // Before, so that it counts only what the fetch could give.
         let handed_out = shared.handed_out();
         shared.fetch();
-        if shared.messages.send(Message::Tick { anchor: clock::anchor(&shared.api), handed_out }).is_err() {
+        if shared.messages.send(shared.tick(handed_out)).is_err() {
             // Nobody writes any more, so nothing need be recorded.
             shared.switch_off();
             return;
@@ -453,13 +457,13 @@ fn finish(shared: &'static Shared, afterwards: Afterwards) -> Result<Summary, Re
     // SAFETY: an `Api` in use means that a driver is there; this is no thread of CUPTI.
     unsafe { (shared.api.activity_flush_all)(forced) };
     shared.set_stopped();
-    let _ = shared.messages.send(Message::Tick { anchor: clock::anchor(&shared.api), handed_out });
+    let _ = shared.messages.send(shared.tick(handed_out));
     let (answer, summary) = bounded(1);
     shared.messages.send(Message::Stop { answer }).map_err(|_| RecorderError::WriterLost)?;
     let summary = summary.recv_timeout(PATIENCE).map_err(|_| RecorderError::WriterLost)?;
     if afterwards == Afterwards::LivesOn {
         shared.let_go();
-        shared.pool.release();
+        shared.pool.give_up(usize::MAX);
     }
     Ok(summary)
 }

@@ -85,30 +85,12 @@ pub(super) struct Pool {
 struct Free {
     put: Sender<Buffer>,
     take: Receiver<Buffer>,
-    /// The fewest that were free since the pool was last looked after.
-    least: AtomicUsize,
 }
 
 impl Free {
     fn new() -> Self {
         let (put, take) = unbounded();
-        Self { put, take, least: AtomicUsize::new(0) }
-    }
-
-    fn pop(&self) -> Option<Buffer> {
-        let buffer = self.take.try_recv().ok();
-        self.least.fetch_min(self.take.len(), Ordering::Relaxed);
-        buffer
-    }
-
-    fn put(&self, buffer: Buffer) {
-        // The pool holds the other end.
-        let _ = self.put.send(buffer);
-    }
-
-    /// How many more than `keep` were never needed since this was last asked.
-    fn idle(&self, keep: usize) -> usize {
-        self.least.swap(self.take.len(), Ordering::Relaxed).saturating_sub(keep)
+        Self { put, take }
     }
 }
 
@@ -119,29 +101,39 @@ impl Pool {
         Self { large, limit, allocated: AtomicUsize::new(0), free: Free::new(), free_small: Free::new() }
     }
 
-    /// Looks after the pool: maps and touches buffers until `ready` are free, counting the `coming` that will be given back
-    /// soon, or the half of the memory for large ones is used up; and gives back to the system what beyond that has not been
-    /// needed since the last time, as after a slow disk made more necessary for a while.
-    pub(super) fn look_after(&self, ready: usize, coming: usize) {
-        let small = ready.saturating_mul(self.large / SMALL.min(self.large));
-        for (free, keep) in [(&self.free, ready), (&self.free_small, small)] {
-            for _ in 0..free.idle(keep) {
-                let Some(buffer) = free.pop() else { break };
-                self.unmap(buffer);
-            }
-        }
-        while self.free.take.len().saturating_add(coming) < ready {
+    /// Bytes of a large buffer.
+    pub(super) fn buffer_bytes(&self) -> usize {
+        self.large
+    }
+
+    /// Large buffers that are free.
+    pub(super) fn ready(&self) -> usize {
+        self.free.take.len()
+    }
+
+    /// Maps and touches so many more buffers, or until the half of the memory for large ones is used up.
+    pub(super) fn map(&self, count: usize) {
+        for _ in 0..count {
             let Some(buffer) = self.allocate(self.large, self.limit / 2, true) else { return };
-            self.free.put(buffer);
+            let _ = self.free.put.send(buffer);
+        }
+    }
+
+    /// Gives so many free buffers back to the system, and all small ones, which were made when memory was short.
+    pub(super) fn give_up(&self, count: usize) {
+        for buffer in self.free.take.try_iter().take(count).chain(self.free_small.take.try_iter()) {
+            self.unmap(buffer);
         }
     }
 
     /// A zeroed buffer, or `None` when the memory is used up.
     pub(super) fn take(&self) -> Option<Buffer> {
         self.free
-            .pop()
+            .take
+            .try_recv()
+            .ok()
             .or_else(|| self.allocate(self.large, self.limit / 2, false))
-            .or_else(|| self.free_small.pop())
+            .or_else(|| self.free_small.take.try_recv().ok())
             .or_else(|| self.allocate(SMALL.min(self.large), self.limit, false))
     }
 
@@ -149,19 +141,12 @@ impl Pool {
     pub(super) fn give_back(&self, mut buffer: Buffer, valid: usize) {
         buffer.zero(valid);
         let free = if buffer.len == self.large { &self.free } else { &self.free_small };
-        free.put(buffer);
+        let _ = free.put.send(buffer);
     }
 
     fn unmap(&self, buffer: Buffer) {
         self.allocated.fetch_sub(buffer.len, Ordering::Relaxed);
         drop(buffer);
-    }
-
-    /// Unmaps the buffers that are free.
-    pub(super) fn release(&self) {
-        for buffer in self.free.take.try_iter().chain(self.free_small.take.try_iter()) {
-            self.unmap(buffer);
-        }
     }
 
     fn allocate(&self, len: usize, limit: usize, touch: bool) -> Option<Buffer> {
@@ -195,7 +180,7 @@ mod tests {
     #[test]
     fn buffers_come_back_zeroed() {
         let pool = Pool::new(64 << 10, 1 << 20);
-        pool.look_after(1, 0);
+        pool.map(1);
         let buffer = pool.take().unwrap();
         let first = buffer.start;
         // SAFETY: the buffer is ours and 64 KiB long.
@@ -211,43 +196,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_backlog_took_is_given_back_once_it_is_not_needed() {
-        let pool = Pool::new(1 << 20, 64 << 20);
-        let allocated = || pool.allocated.load(Ordering::Relaxed) >> 20;
-        pool.look_after(3, 0);
-        let held: Vec<Buffer> = std::iter::from_fn(|| pool.take()).take(20).collect();
-        assert_eq!(allocated(), 20);
+    fn free_buffers_are_given_up() {
+        let pool = Pool::new(1 << 20, 8 << 20);
+        let allocated = || pool.allocated.load(Ordering::Relaxed);
+        pool.map(3);
+        assert_eq!((pool.ready(), allocated()), (3, 3 << 20));
+        let held: Vec<Buffer> = std::iter::from_fn(|| pool.take()).collect();
+        assert_eq!(allocated(), 8 << 20);
         for buffer in held {
-            pool.give_back(buffer, 0);
+            pool.give_back(buffer, 10);
         }
-        pool.look_after(3, 0);
-        assert_eq!(allocated(), 20, "they were needed a moment ago");
-        let held: Vec<Buffer> = std::iter::from_fn(|| pool.take()).take(5).collect();
-        for buffer in held {
-            pool.give_back(buffer, 0);
-        }
-        pool.look_after(3, 0);
-        assert_eq!(allocated(), 5 + 3, "as many as were needed, and three ready");
-        pool.look_after(3, 0);
-        assert_eq!(allocated(), 3);
-    }
-
-    #[test]
-    fn buffers_that_come_back_soon_need_no_others() {
-        let pool = Pool::new(1 << 20, 64 << 20);
-        let allocated = || pool.allocated.load(Ordering::Relaxed) >> 20;
-        pool.look_after(8, 0);
-        // Each time the program has five, and five more wait to be written.
-        let mut held: Vec<Buffer> = std::iter::from_fn(|| pool.take()).take(5).collect();
-        for _ in 0..100 {
-            let mut waiting = std::mem::take(&mut held);
-            held.extend(std::iter::from_fn(|| pool.take()).take(5));
-            pool.look_after(8, waiting.len());
-            for buffer in waiting.drain(..) {
-                pool.give_back(buffer, 10);
-            }
-        }
-        assert_eq!(allocated(), 13);
+        pool.give_up(3);
+        assert_eq!((pool.ready(), allocated()), (1, 1 << 20), "and all small ones");
+        pool.give_up(usize::MAX);
+        assert_eq!((pool.ready(), allocated()), (0, 0));
     }
 
     #[test]

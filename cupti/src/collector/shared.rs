@@ -17,6 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
 
 /// The one recording of this process.
 pub(super) static SHARED: OnceLock<Shared> = OnceLock::new();
@@ -32,8 +33,8 @@ pub(super) enum Message {
     /// A buffer that CUPTI has filled.
     Completed { buffer: Buffer, valid: usize },
     /// Complete buffers have been fetched, of those that CUPTI had been given before: so many. Comes with a reading of the
-    /// clocks, and is the moment to look after the pool.
-    Tick { anchor: Option<Anchor>, handed_out: u64 },
+    /// clocks and the bytes of records that had arrived, and is the moment to look after the pool.
+    Tick { at: Instant, anchor: Option<Anchor>, handed_out: u64, arrived: u64 },
     /// A note of the program.
     Note { key: String, json: String },
     /// End the spool and answer.
@@ -67,6 +68,7 @@ struct Kept {
 pub(super) struct Counts {
     pub(super) handed_out: AtomicU64,
     pub(super) returned: AtomicU64,
+    pub(super) returned_bytes: AtomicU64,
     pub(super) discarded_buffers: AtomicU64,
     pub(super) discarded_bytes: AtomicU64,
 }
@@ -149,10 +151,17 @@ impl Shared {
             return;
         }
         self.counts.returned.fetch_add(1, Ordering::Relaxed);
+        self.counts.returned_bytes.fetch_add(valid as u64, Ordering::Relaxed);
         // SAFETY: CUPTI gives back a buffer that `hand_out` gave it, with the length it was told, and has done with it.
         let buffer = unsafe { Buffer::from_raw(start, len) };
         // When nobody listens any more, the spool has ended: the buffer is dropped with the message.
         let _ = self.messages.send(Message::Completed { buffer, valid });
+    }
+
+    /// The message of a moment, after a fetch before which so many buffers had been handed out.
+    pub(super) fn tick(&self, handed_out: u64) -> Message {
+        let arrived = self.counts.returned_bytes.load(Ordering::Relaxed);
+        Message::Tick { at: Instant::now(), anchor: clock::anchor(&self.api), handed_out, arrived }
     }
 
     /// Buffers that CUPTI was given so far.

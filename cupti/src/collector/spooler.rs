@@ -2,6 +2,7 @@
 
 use super::file::SpoolFile;
 use super::held::Held;
+use super::reserve::{Change, Reserve};
 use super::shared::{Message, Shared};
 use super::strides::Strides;
 use super::texts::Texts;
@@ -15,6 +16,7 @@ pub(super) use cupti_sys::bindings::{
 use rustc_hash::FxHashSet;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Everything that thread knows.
 #[derive(Debug)]
@@ -22,8 +24,7 @@ pub(super) struct Spooler {
     shared: &'static Shared,
     on_fault: OnFault,
     out: Writer<SpoolFile>,
-    /// Buffers to keep ready.
-    spare: usize,
+    reserve: Reserve,
     strides: Strides,
     texts: Texts,
     new_texts: Vec<Text>,
@@ -51,14 +52,14 @@ impl Spooler {
         shared: &'static Shared,
         out: Writer<SpoolFile>,
         sizes: SizeTable,
-        spare: usize,
+        reserve: Reserve,
         on_fault: OnFault,
     ) -> Self {
         Self {
             shared,
             on_fault,
             out,
-            spare,
+            reserve,
             strides: Strides::new(sizes),
             texts: Texts::default(),
             new_texts: Vec::new(),
@@ -79,7 +80,7 @@ impl Spooler {
         while let Ok(message) = messages.recv() {
             match message {
                 Message::Completed { buffer, valid } => self.buffer(buffer, valid),
-                Message::Tick { anchor, handed_out } => {
+                Message::Tick { at, anchor, handed_out, arrived } => {
                     self.held.fetched(handed_out);
                     if let Some(anchor) = anchor {
                         self.write(|out| out.anchor(&anchor));
@@ -87,7 +88,7 @@ impl Spooler {
                     self.drops();
                     self.status();
                     self.tell_losses();
-                    self.shared.pool.look_after(self.spare, messages.len());
+                    self.look_after_pool(at, arrived, messages.len());
                 }
                 Message::Note { key, json } => self.write(|out| out.note(&key, &json)),
                 Message::Stop { answer } => {
@@ -95,6 +96,15 @@ impl Spooler {
                     return;
                 }
             }
+        }
+    }
+
+    fn look_after_pool(&mut self, at: Instant, arrived: u64, waiting: usize) {
+        let pool = &self.shared.pool;
+        match self.reserve.change(at, arrived, pool.ready().saturating_add(waiting)) {
+            Change::None => {}
+            Change::Map(count) => pool.map(count),
+            Change::Unmap(count) => pool.give_up(count),
         }
     }
 
