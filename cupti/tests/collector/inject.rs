@@ -290,14 +290,14 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
     let setting = Setting::new();
     let kept = tempfile::tempdir().unwrap();
     // A small disk of its own, in a mount namespace, whose files are fetched before it goes away.
-    let script = r#"mount -t tmpfs -o size=256k none "$0" || exit 99; "$@"; code=$?; cp "$0"/* "$KEPT"; exit $code"#;
+    let script = r#"mount -t tmpfs -o size=64k none "$0" || exit 99; "$@"; code=$?; cp "$0"/* "$KEPT"; exit $code"#;
     let target = &built().target;
     let output = setting
         .command(Path::new("unshare"), &[])
         .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
         .arg(setting.folder.path())
         .arg(target)
-        .args(["inject:1", "launch:1:100", "sleep:400", "launch:4:5000", "exit:7"])
+        .args(["inject:1", "launch:1:100", "sleep:400", "launch:4:20000", "exit:7"])
         .env("KEPT", kept.path())
         .output();
     let output = match output {
