@@ -48,6 +48,7 @@ impl App {
             Action::View(view) => self.go(view),
             Action::Select(pick) => self.timeline.selected = pick,
             Action::ZoomTo(pick) => {
+                self.timeline.expose(&self.docs, pick);
                 self.select(pick);
                 self.fit(pick);
             }
@@ -290,7 +291,7 @@ impl App {
             };
         };
         self.timeline.selected = Some(pick);
-        self.timeline.reveal(pick);
+        self.timeline.expose(&self.docs, pick);
         let Some(times) = self.times(pick) else { return };
         let mut shown = times;
         if let Some(found) = self.docs.get(doc) {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrange::Arrangement;
 use crate::background;
 use crate::dialog::{Export, FileDialogs};
-use crate::document::{Document, Item, Pick};
+use crate::document::{Document, Pick};
 use crate::load::{Ended, Loaded, Loading, Stage};
 use crate::panels::{self, Chosen, Panels, Recorder, Versions};
 use crate::theme::Palette;
@@ -322,8 +322,7 @@ impl App {
         for chosen in chosen {
             match chosen {
                 Chosen::Action(action) => actions.push(action),
-                Chosen::Bubble(Pick { doc, item: Item::Bubble(at) }) => self.show_bubble(doc, at),
-                Chosen::Bubble(pick) => actions.push(Action::ZoomTo(pick)),
+                Chosen::Bubble(pick) => actions.push(Action::Show(pick)),
                 Chosen::Align => self.show_aligned(),
                 Chosen::Command(command) => self.run(&ctx, command),
                 Chosen::Place(pick) => self.show_place(pick),
