@@ -14,6 +14,11 @@ pub(super) struct Launches {
     pub(super) without_ops: u64,
     /// Those of them that come after the last of their process that has any: the recording ended before their work ran.
     pub(super) at_the_end: u64,
+    /// Of the last ones, whether any may have been captured: made while a capture was open of which the trace has only
+    /// one end.
+    pub(super) perhaps_captured_at_the_end: bool,
+    /// How many of the others may have been.
+    pub(super) perhaps_captured: u64,
     /// Ops without a known launch.
     pub(super) orphans: u64,
 }
@@ -45,10 +50,10 @@ pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysi
             }
         }
     }
-    let at_the_end = without.iter().filter(|&&call| {
+    let (ending, lost): (Vec<CallIdx>, Vec<CallIdx>) = without.iter().partition(|&&call| {
         last_with[trace.call_process(call).index()].is_some_and(|last| trace.calls.start[call.index()] > last)
     });
-    let at_the_end = at_the_end.count() as u64;
+    let perhaps = |call: &&CallIdx| captures.may_contain(trace, **call);
     let (mut orphans, mut negative, mut worst) = (0, 0, Ns::ZERO);
     for op in trace.ops.indices().filter(|op| window.contains(trace.ops.start[op.index()])) {
         match trace.ops.launch(op) {
@@ -72,7 +77,9 @@ pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysi
             ops_per_launch_p50: op_counts.low_median().unwrap_or_default().unsigned_abs(),
         },
         without_ops: without.len() as u64,
-        at_the_end,
+        at_the_end: ending.len() as u64,
+        perhaps_captured_at_the_end: ending.iter().any(|call| perhaps(&call)),
+        perhaps_captured: lost.iter().filter(perhaps).count() as u64,
         orphans,
     }
 }

@@ -52,7 +52,14 @@ pub(super) fn quality(
     let lost = launches.without_ops.saturating_sub(launches.at_the_end);
     say(!gpu_not_captured && over(lost, launches.figures.count, constants.missing_percent), &|| {
         let of = counted(launches.figures.count, "launch", "launches");
-        format!("{} of {of} {} no device work in the trace", grouped(lost), has(lost))
+        let captured = match launches.perhaps_captured {
+            0 => String::new(),
+            some => format!(
+                "; {} made during a stream capture of which the trace has only one end, and may have been captured",
+                counted(some, "was", "were")
+            ),
+        };
+        format!("{} of {of} {} no device work in the trace{captured}", grouped(lost), has(lost))
     });
     // A spool is in the order of time, so that what is missing lies behind its end.
     let torn = losses.is_damaged() && trace.meta.source.format != "bubcap";
@@ -79,7 +86,12 @@ pub(super) fn quality(
             1 => "launch".to_owned(),
             many => format!("{} launches", grouped(many)),
         };
-        format!("the recording ended before the work of the last {last} ran")
+        let captured = match (launches.perhaps_captured_at_the_end, launches.at_the_end) {
+            (false, _) => "",
+            (true, 1) => ", or while a stream capture took it",
+            (true, _) => ", or while a stream capture took some of them",
+        };
+        format!("the recording ended before the work of the last {last} ran{captured}")
     });
     warn(launches.figures.negative_latency > 0, &|| {
         let worst = launches.figures.worst_negative_latency;

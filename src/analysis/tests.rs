@@ -506,9 +506,61 @@ fn a_capture_without_an_end_is_none_and_launches_with_work_are_not_captured() {
     scene.call("cudaLaunchKernel_v7000", 6, 37_000, 38_000);
     let found = analysis(&scene.finish());
     assert_eq!(found.quality.launches_without_ops, 1);
+    assert_eq!(
+        found.quality.warnings,
+        ["the recording ended before the work of the last launch ran, or while a stream capture took it"]
+    );
     let launched =
         [(SegmentKind::HostCode, 15_000), (SegmentKind::LaunchCall, 10_000), (SegmentKind::LaunchLatency, 1_000)];
     assert_eq!(segments(&found.devices[0], 0), launched);
+}
+
+/// As PyTorch's backward pass does: a thread of its own launches into the stream that another one captures.
+#[test]
+fn launches_of_other_threads_into_a_capture_make_no_ops() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 500), 7, (600, 700));
+    scene.call("cudaStreamBeginCapture_v10000", 2, 1_000, 2_000);
+    scene.call("cudaStreamEndCapture_v10000", 3, 20_000, 21_000);
+    scene.launch(4, (40_000, 41_000), 7, (42_000, 43_000));
+    scene.on_thread(1, 2);
+    scene.call("cudaLaunchKernel_v7000", 11, 500, 900);
+    scene.call("cudaLaunchKernelExC_v11060", 12, 3_000, 9_000);
+    scene.call("cuLaunchKernelEx", 12, 4_000, 8_000);
+    scene.launch(13, (10_000, 11_000), 8, (12_000, 13_000));
+    scene.call("cudaEventQuery_v3020", 14, 14_000, 15_000);
+    scene.call("cudaLaunchKernel_v7000", 15, 22_000, 23_000);
+    let found = analysis(&scene.finish());
+    // Only those before and after the capture lack their work; what has work, or submits none, was not captured.
+    assert_eq!(found.quality.launches_without_ops, 2);
+    assert_eq!(found.launches.count, 5);
+    assert_eq!(found.quality.reasons, ["2 of 5 launches have no device work in the trace"]);
+}
+
+#[test]
+fn launches_into_half_a_capture_are_counted_and_the_doubt_is_told() {
+    for cut_at_its_end in [true, false] {
+        let mut scene = Scene::new();
+        scene.launch(1, (0, 500), 7, (600, 700));
+        if cut_at_its_end {
+            scene.call("cudaStreamBeginCapture_v10000", 2, 1_000, 2_000);
+        }
+        scene.call("cudaLaunchKernel_v7000", 3, 3_000, 4_000);
+        scene.call("cudaLaunchKernel_v7000", 4, 5_000, 6_000);
+        if !cut_at_its_end {
+            scene.call("cudaStreamEndCapture_v10000", 5, 7_000, 8_000);
+        }
+        // Another thread goes on launching to a stream that is not captured.
+        scene.on_thread(1, 2);
+        scene.launch(6, (9_000, 10_000), 8, (11_000, 12_000));
+        let quality = analysis(&scene.finish()).quality;
+        assert!(!quality.idle_reliable);
+        assert_eq!(
+            quality.reasons,
+            ["2 of 4 launches have no device work in the trace; 2 were made during a stream capture of which the trace \
+              has only one end, and may have been captured"]
+        );
+    }
 }
 
 #[test]

@@ -779,24 +779,51 @@ impl Oracle<'_> {
         if carried_out {
             return false;
         }
+        self.captures(trace.calls.thread[call.index()]).iter().any(|&(begin, end)| begin < outer && outer < end)
+            || self.captured_by_another(outer)
+    }
+
+    /// The calls that begin and end each capture of a thread.
+    fn captures(&self, thread: ThreadIdx) -> Vec<(CallIdx, CallIdx)> {
+        let trace = self.trace;
         let edge = |call: CallIdx| match trace.call_name(call) {
             "cudaStreamBeginCapture" if trace.calls.result[call.index()] == 0 => 1,
             "cudaStreamEndCapture" => -1,
             _ => 0,
         };
-        let edges: Vec<(CallIdx, i32)> = of_thread()
+        let edges: Vec<(CallIdx, i32)> = trace
+            .thread_calls(thread)
             .filter(|&call| self.outermost(call) == call && edge(call) != 0)
             .map(|call| (call, edge(call)))
             .collect();
         // A capture begins, and ends with the first call that closes as many as have begun since.
-        edges.iter().enumerate().filter(|(_, begin)| begin.1 == 1 && begin.0 < outer).any(|(at, _)| {
-            let mut open = 0;
-            let end = edges[at..].iter().find(|(_, edge)| {
-                open += edge;
-                open == 0
-            });
-            end.is_some_and(|&(end, _)| outer < end)
-        })
+        let begins = edges.iter().enumerate().filter(|(_, begin)| begin.1 == 1);
+        begins
+            .filter_map(|(at, &(begin, _))| {
+                let mut open = 0;
+                let end = edges[at..].iter().find(|(_, edge)| {
+                    open += edge;
+                    open == 0
+                });
+                end.map(|&(end, _)| (begin, end))
+            })
+            .collect()
+    }
+
+    /// Whether a call, or one inside it, submits work while any thread of its process captures.
+    fn captured_by_another(&self, outer: CallIdx) -> bool {
+        let trace = self.trace;
+        let thread = trace.calls.thread[outer.index()];
+        let submits = trace
+            .thread_calls(thread)
+            .any(|call| self.outermost(call) == outer && trace.calls.kind[call.index()].submits());
+        let start = self.call(outer).0;
+        submits
+            && (0..trace.threads.len())
+                .map(ThreadIdx::from_index)
+                .filter(|other| trace.threads[other.index()].process == trace.threads[thread.index()].process)
+                .flat_map(|other| self.captures(other))
+                .any(|(begin, end)| self.call(begin).0 < start && start < self.call(end).0)
     }
 
     /// Launches that should have work and have none.

@@ -64,6 +64,16 @@ fn check(path: &Path) -> usize {
     windows.len()
 }
 
+/// PyTorch captures a training step: its backward pass launches from a thread of its own into the stream that the main
+/// thread captures.
+#[test]
+fn launches_that_a_capture_records_never_run_and_lack_no_work() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compat/torch-graphs.bubcap");
+    let found = analysis(&bubblescope::open::open(&fixture).unwrap());
+    assert_eq!((found.launches.count, found.quality.launches_without_ops), (286, 0));
+    assert!(found.quality.idle_reliable, "{:?}", found.quality.reasons);
+}
+
 #[test]
 fn each_read_back_drains_one_bubble_of_its_iteration() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/replay/probe_L1000_nk4.txt");
