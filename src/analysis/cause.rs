@@ -79,6 +79,25 @@ words! {
 }
 
 impl Cause {
+    /// Why the device was idle, as a clause: `the host ran its own code between CUDA calls`.
+    pub const fn because(self) -> &'static str {
+        match self {
+            Self::Sync => "the host waited for the GPU before launching more",
+            Self::BlockingCopy => "a copy held the host up",
+            Self::Allocation => "the host was allocating or freeing memory",
+            Self::ModuleLoad => "GPU code was being loaded or compiled",
+            Self::GraphBuild => "a CUDA graph was being built or changed",
+            Self::Profiler => "the profiler itself kept the host",
+            Self::HostBound => "the host ran its own code between CUDA calls",
+            Self::LaunchBound => "the GPU was faster than the host could launch",
+            Self::Dependency => "queued work waited for another stream or event",
+            Self::Dispatch => "the GPU was switching between queued work",
+            Self::GraphInternal => "the GPU was between two nodes of one graph",
+            Self::Stalled => "something not recorded held queued work",
+            Self::Unattributed => "work came whose launch was not recorded",
+        }
+    }
+
     /// Whether the call that goes with the cause is to blame; else it is only the launch that came late.
     pub const fn blames_call(self) -> bool {
         matches!(
@@ -122,6 +141,28 @@ words! {
     }
 }
 
+impl SegmentKind {
+    /// What the time went to, as a clause: `the host was inside a launch call`.
+    pub const fn meanwhile(self) -> &'static str {
+        match self {
+            Self::Profiler => "the profiler kept the host",
+            Self::ModuleLoad => "GPU code was loaded or compiled",
+            Self::GraphBuild => "a CUDA graph was built or changed",
+            Self::Allocation => "memory was allocated or freed",
+            Self::SyncReturn => "a blocking call had not returned yet",
+            Self::LaunchCall => "the host was inside a launch call",
+            Self::Api => "the host was inside another CUDA call",
+            Self::HostCode => "the host ran its own code, outside CUDA",
+            Self::LaunchLatency => "launched work was on its way to the GPU",
+            Self::Dependency => "queued work waited for another stream or event",
+            Self::Dispatch => "the GPU was switching to the next queued work",
+            Self::GraphInternal => "between two nodes of one graph",
+            Self::Stalled => "queued work was held by something not recorded",
+            Self::Unattributed => "the next work's launch was not recorded",
+        }
+    }
+}
+
 words! {
     /// How sure a judgement is.
     Confidence {
@@ -145,6 +186,9 @@ words! {
         SameGraphLaunch => "same-graph-launch",
         /// A recorded stream wait lies before the op.
         RecordedWait => "recorded-wait",
+        /// The op before is on another stream, and one of the two is the legacy default stream, which the other serialises
+        /// with.
+        LegacyDefaultStream => "legacy-default-stream",
         /// The op was enqueued and its own stream was free before the device ran dry.
         StreamWasFree => "stream-was-free",
         /// The op was enqueued behind the op that ended at the bubble's start.
@@ -153,6 +197,9 @@ words! {
         NoLaunch => "no-launch",
         /// The call that was open when the device ran dry lasted at least half as long as the bubble.
         DrainFillsHalf => "drain-fills-half",
+        /// The launch of the next op waits for its own work, was open when the device ran dry, and lasted at least half as
+        /// long as the bubble.
+        OwnLaunchFillsHalf => "own-launch-fills-half",
         /// Calls of one kind fill at least half of the bubble. The first launch of a graph counts with the calls that
         /// built it inside the bubble.
         FillsHalf => "fills-half",

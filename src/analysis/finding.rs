@@ -12,7 +12,7 @@ use super::cause::words;
 words! {
     /// A pattern that people can fix.
     FindingId {
-        /// A few bytes are read back to decide the next step.
+        /// A few bytes are read back to the host again and again.
         ScalarReadback => "scalar-readback",
         /// The host waits after every launch.
         SyncAfterLaunch => "sync-after-launch",

@@ -101,7 +101,8 @@ impl HalfWay {
         let groups: Vec<Vec<CallIdx>> = analysis.sync_calls.iter().map(|row| row.call_list.clone()).collect();
         let limit = if analysis.quality.idle_reliable { options.max_changes.saturating_sub(replayed) } else { 0 };
         check(watch)?;
-        let costs = replay::sync_cost(&replay, &groups, limit);
+        let spared = |trace: &Trace, call| findings::reads_scalar(trace, call, options.findings.scalar_bytes);
+        let costs = replay::sync_cost(&replay, &groups, limit, spared);
         check(watch)?;
         for (row, cost) in analysis.sync_calls.iter_mut().zip(costs) {
             row.recoverable = cost;

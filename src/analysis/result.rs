@@ -253,7 +253,8 @@ pub struct SyncCallRow {
     pub blocked: Ns,
     /// The part of it in which a device of the process was busy.
     pub useful_wait: Ns,
-    /// The rest of it.
+    /// The part of it in which none was, and which lies inside the span: before a device's first op and after its last
+    /// one it is neither busy nor idle. Of calls of several threads at once, each counts.
     pub idle_while_blocked: Ns,
     /// Whole bubbles that began while one of the calls was open.
     pub bubbles_drained: Ns,
@@ -265,7 +266,8 @@ pub struct SyncCallRow {
     pub caused_count: u64,
     /// Later bubbles, until the device had work queued again.
     pub refill: Ns,
-    /// What the span would lose without these calls, from the replay; `None` until it ran or when it withheld.
+    /// What the span would lose without these calls, from the replay; `None` until it ran or when it withheld. Device
+    /// work that the calls submit is still done, without the wait, but for copies to the host of a few bytes.
     pub recoverable: Option<Ns>,
     /// Lengths of the calls.
     pub lengths: Percentiles,

@@ -99,6 +99,9 @@ impl Judge<'_> {
             Readiness::Enqueued(Hold::HostFunction) => {
                 (Cause::Dependency, Confidence::Certain, Rule::RecordedWait, launch)
             }
+            Readiness::Enqueued(Hold::DefaultStream) => {
+                held(Cause::Dependency, Confidence::Certain, Rule::LegacyDefaultStream, launch)
+            }
             Readiness::Enqueued(Hold::OtherStream) => {
                 held(Cause::Dependency, Confidence::Guess, Rule::StreamWasFree, launch)
             }
@@ -122,7 +125,8 @@ impl Judge<'_> {
         }
         let drain = drained_by.or_else(|| self.itself(gap, launch));
         if let Some(drain) = drain.filter(|drain| fills_half(calls.interval(drain.call).len())) {
-            return (drain.cause, drain.confidence, Rule::DrainFillsHalf, Some(drain.call));
+            let rule = if drained_by.is_some() { Rule::DrainFillsHalf } else { Rule::OwnLaunchFillsHalf };
+            return (drain.cause, drain.confidence, rule, Some(drain.call));
         }
         let shares = FILLERS.iter().rev().filter_map(|&kind| {
             let mut share = share(kind)?;

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::trace::{ApiKind, CallIdx, GraphId, Interval, Ns, OpIdx, ProcessIdx, ThreadIdx, Trace};
+use crate::trace::{ApiKind, CallIdx, GraphId, Interval, Ns, OpIdx, ProcessIdx, StreamKind, ThreadIdx, Trace};
 
 use super::cause::{Cause, SegmentKind};
 use super::host::{RangeReader, TimelineReader};
@@ -35,6 +35,8 @@ pub(super) enum Hold {
     Wait { call: Option<CallIdx>, resolved: bool },
     /// A host function ran on its stream.
     HostFunction,
+    /// The op before it, on another stream: one of the two is the legacy default stream, which the other serialises with.
+    DefaultStream,
     /// Its own stream was free before, so it must have been something on another one.
     OtherStream,
     /// Nothing but the op before it.
@@ -84,7 +86,24 @@ impl Explainer<'_> {
         if begun > 0 && functions[begun - 1].1 > gap.interval.start {
             return Hold::HostFunction;
         }
+        if self.serialises(gap.before, gap.after) {
+            return Hold::DefaultStream;
+        }
         if gap.interval.start - free >= self.latency { Hold::OtherStream } else { Hold::Queue }
+    }
+
+    /// Whether `later` waits for `earlier` because one of them is on the legacy default stream: work on it waits for what
+    /// was launched before into blocking streams of the context, and theirs for its.
+    fn serialises(&self, earlier: OpIdx, later: OpIdx) -> bool {
+        let trace = self.trace;
+        let stream = |op: OpIdx| &trace.streams[trace.ops.stream[op.index()].index()];
+        let launched = |op: OpIdx| Some(trace.calls.start[trace.ops.launch(op)?.index()]);
+        let (first, then) = (stream(earlier), stream(later));
+        let kinds = matches!(
+            (first.kind, then.kind),
+            (StreamKind::Null, StreamKind::Blocking) | (StreamKind::Blocking, StreamKind::Null)
+        );
+        kinds && first.context == then.context && launched(earlier).is_some_and(|start| Some(start) <= launched(later))
     }
 
     /// A wait of the op's stream between its predecessor's launch and its own. One whose work was over before the op
@@ -133,7 +152,7 @@ impl Explainer<'_> {
                 whole(SegmentKind::Dependency, call.map_or(launch, SegmentDetail::Call))
             }
             Readiness::Enqueued(Hold::HostFunction) => whole(SegmentKind::Dependency, launch),
-            Readiness::Enqueued(Hold::OtherStream) => held(SegmentKind::Dependency),
+            Readiness::Enqueued(Hold::DefaultStream | Hold::OtherStream) => held(SegmentKind::Dependency),
             Readiness::Enqueued(Hold::Queue) => held(SegmentKind::Dispatch),
             Readiness::Starved { launch } => return self.starved(bubble, launch, segments),
         });

@@ -103,15 +103,15 @@ impl Row {
         let interval = trace.calls.interval(call);
         let inside = interval.intersect(window);
         let process = trace.call_process(call);
-        let useful = match wait.and_then(|wait| target_device(trace, wait.target)) {
+        let waited = match wait.and_then(|wait| target_device(trace, wait.target)) {
             Some(device) => busy.of_device(device, inside),
             None => busy.of_process(process, inside),
         };
         self.blocks |= wait.is_some();
         self.figures.call_list.push(call);
         self.figures.blocked += inside.len();
-        self.figures.useful_wait += useful;
-        self.figures.idle_while_blocked += inside.len() - useful;
+        self.figures.useful_wait += waited.busy;
+        self.figures.idle_while_blocked += waited.idle;
         self.lengths.push(interval.len());
     }
 
@@ -182,6 +182,15 @@ pub(super) fn idle_within(device: &DeviceAnalysis, within: Interval) -> Ns {
     met.map(|bubble| bubble.interval.overlap(within)).sum()
 }
 
+/// What devices did in some time. The time outside their spans is neither.
+#[derive(Clone, Copy, Debug, Default)]
+struct Did {
+    /// Any of them was busy.
+    busy: Ns,
+    /// None of them was busy, and the time lies in the span of one.
+    idle: Ns,
+}
+
 /// When devices were busy.
 struct BusyTime<'a> {
     devices: Vec<Option<DeviceBusy<'a>>>,
@@ -220,39 +229,46 @@ impl<'a> BusyTime<'a> {
         Self { devices, of_process }
     }
 
-    /// Time in `within` in which the device was busy.
-    fn of_device(&self, device: DeviceIdx, within: Interval) -> Ns {
-        self.devices[device.index()].as_ref().map_or(Ns::ZERO, |busy| busy.within(within))
+    /// What the device did in `within`.
+    fn of_device(&self, device: DeviceIdx, within: Interval) -> Did {
+        self.devices[device.index()].as_ref().map_or(Did::default(), |busy| busy.within(within))
     }
 
-    /// Time in `within` in which any device of the process was busy.
-    fn of_process(&self, process: ProcessIdx, within: Interval) -> Ns {
+    /// What the devices of the process did in `within`.
+    fn of_process(&self, process: ProcessIdx, within: Interval) -> Did {
         match self.of_process[process.index()][..] {
-            [] => Ns::ZERO,
+            [] => Did::default(),
             [device] => self.of_device(device, within),
             ref devices => {
-                let busy = devices.iter().filter_map(|device| self.devices[device.index()].as_ref());
-                let mut parts: Vec<Interval> = busy.flat_map(|busy| busy.parts(within)).collect();
-                parts.sort_unstable();
-                let mut reach = within.start;
-                let mut total = Ns::ZERO;
-                for part in parts {
-                    total += (part.end - part.start.max(reach)).max_zero();
-                    reach = reach.max(part.end);
-                }
-                total
+                let devices = || devices.iter().filter_map(|device| self.devices[device.index()].as_ref());
+                let busy = covered(devices().flat_map(|busy| busy.parts(within)).collect());
+                let spans = devices().map(|busy| within.intersect(busy.analysis.span)).filter(|span| !span.is_empty());
+                Did { busy, idle: covered(spans.collect()) - busy }
             }
         }
     }
 }
 
+/// The time that intervals cover together.
+fn covered(mut parts: Vec<Interval>) -> Ns {
+    parts.sort_unstable();
+    let mut reach = Ns::MIN;
+    let mut total = Ns::ZERO;
+    for part in parts {
+        total += (part.end - part.start.max(reach)).max_zero();
+        reach = reach.max(part.end);
+    }
+    total
+}
+
 impl DeviceBusy<'_> {
-    fn within(&self, within: Interval) -> Ns {
+    fn within(&self, within: Interval) -> Did {
         let inside = within.intersect(self.analysis.span);
         if inside.is_empty() {
-            return Ns::ZERO;
+            return Did::default();
         }
-        inside.len() - (self.idle_until(1, inside.end) - self.idle_until(0, inside.start))
+        let idle = self.idle_until(1, inside.end) - self.idle_until(0, inside.start);
+        Did { busy: inside.len() - idle, idle }
     }
 
     /// Idle time of the span up to `moment`.

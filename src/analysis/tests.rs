@@ -76,7 +76,8 @@ fn a_long_kernel_and_one_sync_at_the_end_have_no_bubble() {
     assert_eq!((row.api.as_str(), row.calls()), ("cudaStreamSynchronize", 1));
     assert_eq!(row.blocked, Ns(10_006_000));
     assert_eq!(row.useful_wait, Ns(10_000_000));
-    assert_eq!(row.idle_while_blocked, Ns(6_000));
+    // The device did nothing before its first op and after its last one, but was not idle.
+    assert_eq!(row.idle_while_blocked, Ns(0));
     assert_eq!((row.bubbles_drained, row.bubbles_caused, row.refill), (Ns(0), Ns(0), Ns(0)));
     assert_eq!((row.run_ahead.work.max, row.run_ahead.ops_p50), (Ns(10_000_000), 1));
 }
@@ -117,7 +118,8 @@ fn a_sync_drains_and_explains_the_bubble_after_it() {
     assert_eq!((row.bubbles_drained, row.bubbles_caused), (Ns(50_000), Ns(50_000)));
     assert_eq!(row.blocked, Ns(6 * 24_500));
     assert_eq!(row.useful_wait, Ns(6 * 20_000));
-    assert_eq!(row.idle_while_blocked, Ns(6 * 4_500));
+    // In each bubble: 4 µs until the wait returns, and 500 ns before the kernel that the next one waits for.
+    assert_eq!(row.idle_while_blocked, Ns(5 * 4_500));
 }
 
 #[test]
@@ -486,6 +488,44 @@ fn a_process_that_was_recorded_in_part_matters_where_idle_time_is_counted() {
 }
 
 #[test]
+fn the_legacy_default_stream_is_named_where_it_held_an_op() {
+    // The second op was launched long before the first one ended; nothing else held it.
+    let rule = |kinds: [StreamKind; 2], launches: [i64; 2]| {
+        let mut scene = Scene::new();
+        scene.stream_kind(7, kinds[0]);
+        scene.stream_kind(13, kinds[1]);
+        scene.launch(1, (launches[0], launches[0] + 1_000), 7, (20_000, 60_000));
+        scene.launch(2, (launches[1], launches[1] + 1_000), 13, (62_000, 70_000));
+        let root = analysis(&scene.finish()).devices[0].bubbles[0].root;
+        (root.cause, root.confidence, root.rule)
+    };
+    let held = (Cause::Dependency, Confidence::Certain, Rule::LegacyDefaultStream);
+    let guessed = (Cause::Dependency, Confidence::Guess, Rule::StreamWasFree);
+    assert_eq!(rule([StreamKind::Null, StreamKind::Blocking], [0, 2_000]), held);
+    assert_eq!(rule([StreamKind::Blocking, StreamKind::Null], [0, 2_000]), held);
+    // An op waits only for what was launched before it.
+    assert_eq!(rule([StreamKind::Null, StreamKind::Blocking], [2_000, 0]), guessed);
+    for kinds in [
+        [StreamKind::Null, StreamKind::NonBlocking],
+        [StreamKind::Blocking, StreamKind::Blocking],
+        [StreamKind::Unknown, StreamKind::Null],
+    ] {
+        assert_eq!(rule(kinds, [0, 2_000]), guessed, "{kinds:?}");
+    }
+}
+
+#[test]
+fn a_copy_that_keeps_the_device_waiting_for_itself_is_no_drain() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 10_000));
+    let memory = (MemoryKind::Device, MemoryKind::Pageable);
+    scene.copies(("cudaMemcpy_v3020", 1 << 20), memory, 2, (5_000, 90_000), (7, 70_000, 80_000));
+    let bubble = analysis(&scene.finish()).devices[0].bubbles[0];
+    assert_eq!((bubble.root.cause, bubble.root.rule), (Cause::BlockingCopy, Rule::OwnLaunchFillsHalf));
+    assert_eq!(bubble.drained_by, None);
+}
+
+#[test]
 fn launches_into_a_capture_make_no_ops() {
     let mut scene = Scene::new();
     scene.call("cudaStreamBeginCapture_v10000", 1, 0, 1_000);
@@ -557,8 +597,10 @@ fn launches_into_half_a_capture_are_counted_and_the_doubt_is_told() {
         assert!(!quality.idle_reliable);
         assert_eq!(
             quality.reasons,
-            ["2 of 4 launches have no device work in the trace; 2 were made during a stream capture of which the trace \
-              has only one end, and may have been captured"]
+            [
+                "2 of 4 launches have no device work in the trace; 2 were made during a stream capture of which the trace \
+              has only one end, and may have been captured"
+            ]
         );
     }
 }

@@ -1,10 +1,10 @@
-//! Figures and counts as people read them, in the sentences of the analysis and in the text reports. The exact integers
-//! are in the JSON.
+//! Figures and counts as people read them: in the sentences of the analysis, in the text reports and in the window. The
+//! exact integers are in the JSON.
 
 use crate::trace::Ns;
 
 /// A number with its thousands apart.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -17,7 +17,7 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// A number with the word for what it counts: `1 bubble`, `2 bubbles`, `no bubbles`.
-pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+pub fn counted(number: u64, one: &str, many: &str) -> String {
     match number {
         0 => format!("no {many}"),
         1 => format!("1 {one}"),
@@ -34,7 +34,7 @@ pub(crate) fn times(number: usize) -> String {
 }
 
 /// A length of time with three significant digits: `850 ns`, `8.60 µs`, `412 µs`, `1.23 ms`, `12.3 s`.
-pub(crate) fn time(ns: Ns) -> String {
+pub fn time(ns: Ns) -> String {
     let sign = if ns.0 < 0 { "-" } else { "" };
     let ns = ns.0.unsigned_abs();
     if ns < 1_000 {
@@ -55,6 +55,92 @@ pub(crate) fn time(ns: Ns) -> String {
         }
     }
     format!("{sign}{} s", grouped(ns.saturating_add(500_000_000) / 1_000_000_000))
+}
+
+/// A moment, exact to the microsecond so that it can be found: `35.139 ms`, `12.345678 s`.
+pub fn moment(ns: Ns) -> String {
+    let sign = if ns.0 < 0 { "-" } else { "" };
+    let us = ns.0.unsigned_abs() / 1_000;
+    if us < 1_000_000 {
+        format!("{sign}{}.{:03} ms", us / 1_000, us % 1_000)
+    } else {
+        format!("{sign}{}.{:06} s", grouped(us / 1_000_000), us % 1_000_000)
+    }
+}
+
+/// A share, rounded: `41.3 %`. What is neither nothing nor all is never shown as such.
+pub fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    if !percent.is_finite() {
+        "-".to_owned()
+    } else if percent < 0.0 {
+        format!("-{}", self::percent(-fraction))
+    } else if percent == 0.0 {
+        "0 %".to_owned()
+    } else if percent == 100.0 {
+        "100 %".to_owned()
+    } else if percent < 0.05 {
+        "<0.1 %".to_owned()
+    } else if (99.95..100.0).contains(&percent) {
+        ">99.9 %".to_owned()
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+/// A share of a length of time, `0 %` of nothing.
+pub fn percent_of(part: Ns, whole: Ns) -> String {
+    percent(fraction(part, whole))
+}
+
+/// A part of a whole, 0 of nothing.
+pub(crate) fn fraction(part: Ns, whole: Ns) -> f64 {
+    if whole.0 > 0 { part.0 as f64 / whole.0 as f64 } else { 0.0 }
+}
+
+/// A number of bytes in binary units, with three significant digits where it is not whole: `1 byte`, `850 bytes`,
+/// `4 MiB`, `1.23 GiB`.
+pub fn bytes(number: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if number < 1 << 10 {
+        return counted(number, "byte", "bytes").replace("no bytes", "0 bytes");
+    }
+    for (power, unit) in units.into_iter().enumerate() {
+        let size = 1_u64 << (10 * (power + 1));
+        if number.is_multiple_of(size) && number / size < 1 << 10 {
+            return format!("{} {unit}", number / size);
+        }
+        // What rounds to 1024 of a unit is one of the next.
+        if number < (size << 10).saturating_sub(size / 2) {
+            return format!("{} {unit}", three_digits(number as f64 / size as f64));
+        }
+    }
+    format!("{} EiB", three_digits(number as f64 / (1_u64 << 60) as f64))
+}
+
+/// Bytes per second of so many bytes in so much time: `19.9 GB/s`, `3.57 MB/s`; `None` when there is nothing to divide.
+pub fn rate(bytes: u64, time: Ns) -> Option<String> {
+    if bytes == 0 || time <= Ns::ZERO {
+        return None;
+    }
+    let mut rate = bytes as f64 / time.0 as f64 * 1e9;
+    for unit in ["B/s", "kB/s", "MB/s", "GB/s"] {
+        if rate < 999.5 {
+            return Some(format!("{} {unit}", three_digits(rate)));
+        }
+        rate /= 1e3;
+    }
+    Some(format!("{} TB/s", three_digits(rate)))
+}
+
+/// A number that is not negative with three significant digits, or whole from 100 on.
+fn three_digits(number: f64) -> String {
+    let digits = match number {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{number:.digits$}")
 }
 
 #[cfg(test)]
@@ -83,6 +169,64 @@ mod tests {
             assert_eq!(time(Ns(ns)), text, "{ns}");
         }
         assert_eq!(time(Ns::MIN), "-9,223,372,037 s");
+    }
+
+    #[test]
+    fn moments_can_be_found() {
+        assert_eq!(moment(Ns(0)), "0.000 ms");
+        assert_eq!(moment(Ns(35_139_999)), "35.139 ms");
+        assert_eq!(moment(Ns(12_345_678_901)), "12.345678 s");
+        assert_eq!(moment(Ns(-1_000)), "-0.001 ms");
+    }
+
+    #[test]
+    fn shares_are_rounded_and_never_to_nothing_or_all() {
+        for (fraction, text) in [
+            (0.0, "0 %"),
+            (0.0001, "<0.1 %"),
+            (0.413, "41.3 %"),
+            (0.998_96, "99.9 %"),
+            (0.999_51, ">99.9 %"),
+            (1.0, "100 %"),
+            (1.5, "150.0 %"),
+            (-0.000_1, "-<0.1 %"),
+            (-0.25, "-25.0 %"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(percent(fraction), text);
+        }
+        assert_eq!(percent_of(Ns(1), Ns(0)), "0 %");
+        // Two thirds are nearer to 66.7 % than to 66.6 %.
+        assert_eq!(percent_of(Ns(2), Ns(3)), "66.7 %");
+    }
+
+    #[test]
+    fn bytes_and_rates_have_three_digits_and_a_fitting_unit() {
+        for (number, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (4, "4 bytes"),
+            (1_023, "1,023 bytes"),
+            (1_024, "1 KiB"),
+            (1_536, "1.50 KiB"),
+            (49_152, "48 KiB"),
+            (1_048_575, "1.00 MiB"),
+            (4 << 20, "4 MiB"),
+            (1_234_567_890, "1.15 GiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(bytes(number), text, "{number}");
+        }
+        for (bytes, ns, text) in [
+            (4, 1_120, "3.57 MB/s"),
+            (1_000, 500, "2.00 GB/s"),
+            (1_258_291_200, 63_200_000, "19.9 GB/s"),
+            (1, 1_000_000_000, "1.00 B/s"),
+            (u64::MAX, 1, "18446744073709552 TB/s"),
+        ] {
+            assert_eq!(rate(bytes, Ns(ns)).as_deref(), Some(text));
+        }
+        assert_eq!((rate(0, Ns(1)), rate(1, Ns(0)), rate(1, Ns(-1))), (None, None, None));
     }
 
     #[test]

@@ -242,7 +242,8 @@ pub struct SyncCall {
     pub blocked_ns: Ns,
     /// The part of it in which a device was busy.
     pub useful_wait_ns: Ns,
-    /// The rest of it.
+    /// The part of it in which none was, inside the devices' spans: time before a device's first op and after its last
+    /// one is neither busy nor idle.
     pub idle_while_blocked_ns: Ns,
     /// Whole bubbles that began while one of the calls was open.
     pub bubbles_drained_ns: Ns,
@@ -250,7 +251,8 @@ pub struct SyncCall {
     pub bubbles_caused_ns: Ns,
     /// Later bubbles, until an op was enqueued in time again.
     pub refill_ns: Ns,
-    /// What the span would lose without these calls: the promise. Absent when no replay ran or it was withheld.
+    /// What the span would lose without these calls: the promise. Device work that the calls submit is still done,
+    /// without the wait, but for copies to the host of a few bytes. Absent when no replay ran or it was withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recoverable_ns: Option<Ns>,
     /// Median length of a call.

@@ -235,7 +235,7 @@ pub(super) fn sync_bound() -> Report {
         Finding {
             id: FindingId::ScalarReadback,
             severity: Severity::High,
-            title: "A scalar is read back in every iteration to decide the next step".to_owned(),
+            title: "A few bytes are read back to the host, 1,000 times: each time the GPU runs dry".to_owned(),
             recoverable_ns: Ns(7_810_000),
             count: 1_000,
             evidence: vec![Evidence {

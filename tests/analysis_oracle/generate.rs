@@ -2,7 +2,7 @@
 
 use bubblescope::trace::{
     CallInput, ContextIdx, CorrelationId, Detail, EventInput, GraphId, MemoryKind, OpInput, OpKind, OverheadKind,
-    ProcessIdx, RangeKind, StreamIdx, SyncInput, SyncKind, ThreadIdx, Trace, TraceBuilder,
+    ProcessIdx, RangeKind, StreamIdx, StreamKind, SyncInput, SyncKind, ThreadIdx, Trace, TraceBuilder,
 };
 
 /// Numbers that look random and are the same on every machine (SplitMix64).
@@ -93,7 +93,10 @@ impl World {
                 let device = builder.device(number);
                 let context = builder.context(process, number + 1, device);
                 for id in 0..random.range(1, 4) as u32 {
-                    lanes.push((builder.stream(context, id), context));
+                    let stream = builder.stream(context, id);
+                    let kinds = [StreamKind::Null, StreamKind::Blocking, StreamKind::NonBlocking, StreamKind::Unknown];
+                    builder.set_stream_kind(stream, kinds[(id as usize + number as usize) % kinds.len()]);
+                    lanes.push((stream, context));
                 }
             }
             streams.push(lanes);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bubblescope::analysis::waits::{Awaited, Target, WaitCause, Waits};
 use bubblescope::analysis::{Cause, Confidence, Constants, Rule, SegmentKind};
 use bubblescope::trace::{
-    ApiKind, CallIdx, Detail, DeviceIdx, MemoryKind, OpIdx, OpKind, ProcessIdx, RangeIdx, ThreadIdx, Trace,
+    ApiKind, CallIdx, Detail, DeviceIdx, MemoryKind, OpIdx, OpKind, ProcessIdx, RangeIdx, StreamKind, ThreadIdx, Trace,
 };
 
 /// A segment: start, end, kind, call, range.
@@ -99,6 +99,12 @@ impl Oracle<'_> {
             (op, start, end)
         })
         .collect()
+    }
+
+    /// From the first op of a device to its last one.
+    fn span_of(&self, device: DeviceIdx) -> Option<(i64, i64)> {
+        let ops = self.ops_of(device);
+        Some((ops.iter().map(|op| op.1).min()?, ops.iter().map(|op| op.2).max()?))
     }
 
     pub(crate) fn run(&self) -> Plain {
@@ -437,6 +443,9 @@ impl Oracle<'_> {
                     let segments = vec![(b0, b1, SegmentKind::Dependency, call, None)];
                     bubble((Cause::Dependency, confidence, Rule::RecordedWait, call), segments)
                 }
+                None if self.serialises(before, after) => {
+                    held(Cause::Dependency, SegmentKind::Dependency, Confidence::Certain, Rule::LegacyDefaultStream)
+                }
                 None if self.free_at(after).is_none_or(|free| free + latency <= b0) => {
                     held(Cause::Dependency, SegmentKind::Dependency, Confidence::Guess, Rule::StreamWasFree)
                 }
@@ -461,6 +470,17 @@ impl Oracle<'_> {
     fn ahead(&self, op: OpIdx) -> Option<OpIdx> {
         let stream = self.trace.ops.stream[op.index()];
         self.trace.stream_ops(stream).take_while(|&other| other != op).last()
+    }
+
+    /// Whether `later` waits for `earlier` because one of them is on the legacy default stream.
+    fn serialises(&self, earlier: OpIdx, later: OpIdx) -> bool {
+        let trace = self.trace;
+        let stream = |op: OpIdx| &trace.streams[trace.ops.stream[op.index()].index()];
+        let launched = |op: OpIdx| trace.ops.launch(op).map(|call| self.call(call).0);
+        let kinds = (stream(earlier).kind, stream(later).kind);
+        stream(earlier).context == stream(later).context
+            && (kinds == (StreamKind::Null, StreamKind::Blocking) || kinds == (StreamKind::Blocking, StreamKind::Null))
+            && launched(earlier).is_some_and(|first| launched(later).is_some_and(|then| first <= then))
     }
 
     fn free_at(&self, op: OpIdx) -> Option<i64> {
@@ -652,7 +672,8 @@ impl Oracle<'_> {
         if let Some((call, cause, confidence)) = drained_by.or(itself)
             && half(self.call(call).1 - self.call(call).0)
         {
-            return (cause, confidence, Rule::DrainFillsHalf, Some(call));
+            let rule = if drained_by.is_some() { Rule::DrainFillsHalf } else { Rule::OwnLaunchFillsHalf };
+            return (cause, confidence, rule, Some(call));
         }
         let mut best: Option<(SegmentKind, i64)> = None;
         for kind in [
@@ -873,13 +894,16 @@ impl Oracle<'_> {
                     .collect(),
             };
             let running: Vec<(OpIdx, i64, i64)> = relevant.iter().flat_map(|&device| self.ops_of(device)).collect();
-            let useful =
-                (start..end).filter(|tick| running.iter().any(|op| op.1 <= *tick && *tick < op.2)).count() as i64;
+            let spans: Vec<(i64, i64)> = relevant.iter().filter_map(|&device| self.span_of(device)).collect();
+            let runs = |tick: i64| running.iter().any(|op| op.1 <= tick && tick < op.2);
+            let in_span = |tick: i64| spans.iter().any(|span| span.0 <= tick && tick < span.1);
+            let useful = (start..end).filter(|&tick| runs(tick)).count() as i64;
+            let idle = (start..end).filter(|&tick| in_span(tick) && !runs(tick)).count() as i64;
             let row = rows.entry(key(call)).or_default();
             row.calls.push(call);
             row.sums[0] += end - start;
             row.sums[1] += useful;
-            row.sums[2] += end - start - useful;
+            row.sums[2] += idle;
             row.longest = row.longest.max(self.call(call).1 - self.call(call).0);
             if wait.is_some() {
                 blocking.insert(key(call));

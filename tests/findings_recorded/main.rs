@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use bubblescope::analysis::{Cause, FindingId, FullAnalysis, Options, Severity, SyncCallRow, full};
+use bubblescope::analysis::{Cause, Confidence, FindingId, FullAnalysis, Options, Rule, Severity, SyncCallRow, full};
 use bubblescope::open::open;
 use bubblescope::trace::{Ns, Trace};
 
@@ -83,6 +83,62 @@ fn each_planted_cause_is_found() {
         let full = measured(&recording(&format!("planted/{planted}.bubcap")));
         assert_eq!(ids(&full), Vec::from_iter(expected), "{planted}");
     }
+}
+
+/// What is said of a planted cause, and of the bubbles that it makes, goes together.
+#[test]
+fn what_is_said_of_planted_causes_agrees() {
+    for (planted, said) in [
+        ("allocation", "cuMemFree: 299 times; 299 bubbles began while the host waited, 34.9 ms long together"),
+        ("blocking-copy", "because the 444 µs that the GPU works for these calls go too"),
+        ("default-stream", "work of different streams would also run at the same time"),
+        ("dependency", "work of different streams would also run at the same time"),
+        ("host-bound", "`bubble-report record --nvtx` names the program's NVTX ranges"),
+        ("launch-bound", "the GPU was idle for 1.53 ms because launches came too slowly"),
+        ("module-load", "Load each module once, before the loop, and keep its handle"),
+        (
+            "pageable-copy",
+            "307 bubbles exist because of that, 7.52 ms long together; on the GPU they take 63.2 ms at \
+                           19.9 GB/s, none of it beside a kernel",
+        ),
+        ("sync", "cuStreamSynchronize: 299 times; 299 bubbles began while the host waited, 3.52 ms long together"),
+    ] {
+        let full = measured(&recording(&format!("planted/{planted}.bubcap")));
+        let device = &full.analysis.devices[0];
+        let idle = device.idle_ns();
+        let finding = &full.findings.found[0];
+        let texts = finding.evidence.iter().map(|evidence| evidence.text.as_str()).chain([finding.remedy]);
+        assert!(texts.clone().any(|text| text.contains(said)), "{planted}: {:?}", texts.collect::<Vec<_>>());
+        // A gain beyond the idle time is explained, and no other.
+        let explained = finding.evidence.iter().any(|evidence| evidence.text.starts_with("the gain is more than"));
+        assert_eq!(explained, finding.recoverable > idle, "{planted}");
+        // Nine tenths of the idle time belong to the finding; what the queue itself takes does not.
+        let ours = device.bubbles.iter().filter(|bubble| finding.concerns(bubble));
+        let ours: Ns = ours.map(|bubble| bubble.interval.len()).sum();
+        let queue = device.idle_by_root.get(&Cause::Dispatch).copied().unwrap_or_default();
+        assert!(ours.0 * 10 >= (idle - queue).0 * 9, "{planted}: {ours} of {idle}");
+        for row in &full.analysis.sync_calls {
+            assert!(row.idle_while_blocked <= idle, "{planted}: {} of {idle} in {}", row.idle_while_blocked, row.api);
+            assert!(row.useful_wait + row.idle_while_blocked <= row.blocked);
+            let gain = row.recoverable.unwrap();
+            let most = finding.recoverable.max(idle);
+            assert!(gain.0 * 100 <= most.0 * 101, "{planted}: {gain} of {idle} in {}", row.api);
+        }
+        let reads_results = matches!(planted, "blocking-copy" | "sync");
+        let assumes =
+            finding.assumptions.iter().any(|assumption| assumption.contains("the results that it waited for"));
+        assert_eq!(assumes, reads_results, "{planted}: {:?}", finding.assumptions);
+    }
+}
+
+#[test]
+fn bubbles_of_the_legacy_default_stream_say_so_for_certain() {
+    let full = measured(&recording("planted/default-stream.bubcap"));
+    let bubbles = &full.analysis.devices[0].bubbles;
+    let named = |bubble: &&bubblescope::analysis::Bubble| {
+        (bubble.root.rule, bubble.root.confidence) == (Rule::LegacyDefaultStream, Confidence::Certain)
+    };
+    assert_eq!((bubbles.len(), bubbles.iter().filter(named).count()), (300, 300));
 }
 
 /// What a program does once, before and after its loop, is no pattern of the loop.

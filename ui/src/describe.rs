@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use bubblescope::analysis::{Cause, Confidence, Rule, SegmentKind};
+use bubblescope::analysis::{Bubble, Cause, Confidence, Finding, RootCause, Rule, Segment, SegmentDetail, SegmentKind};
 use bubblescope::report::demangle;
-use bubblescope::trace::{CallIdx, Detail, MemoryKind, OpIdx, OpKind, RangeIdx, RangeKind, StreamIdx};
+use bubblescope::trace::{CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, RangeIdx, RangeKind, StreamIdx};
 
 use crate::document::{BubbleRef, Document, Item};
 use crate::format;
@@ -123,8 +123,7 @@ fn op_facts(doc: &Document, op: OpIdx, facts: &mut Vec<(&'static str, String)>) 
     facts.push(("Stream", stream.id.to_string()));
     match trace.ops.launch(op) {
         Some(call) => {
-            let latency = trace.ops.start[at] - trace.calls.start[call.index()];
-            facts.push(("Launch latency", format::duration(latency.0)));
+            latency_facts(doc, op, call, facts);
             facts.push(("Launched by", format!("{} ({})", trace.call_name(call), duration_of(doc, Item::Call(call)))));
         }
         None => facts.push(("Launched by", "not recorded".to_owned())),
@@ -162,7 +161,7 @@ fn op_facts(doc: &Document, op: OpIdx, facts: &mut Vec<(&'static str, String)>) 
         facts.extend(format::throughput(trace.ops.bytes[at], ns).map(|rate| ("Throughput", rate)));
     }
     if trace.ops.graph[at].is_some() {
-        facts.push(("Graph", format!("{}, node {}", trace.ops.graph[at].0, trace.ops.graph_node[at])));
+        facts.push(("Graph", format!("{}{}", trace.ops.graph[at].0, place_in_graph(doc, op))));
     }
     if trace.ops.correlation[at].is_some() {
         facts.push(("Correlation", trace.ops.correlation[at].0.to_string()));
@@ -179,8 +178,8 @@ fn call_facts(doc: &Document, call: CallIdx, facts: &mut Vec<(&'static str, Stri
         let more =
             if ops.len() > 1 { format!(" and {} more", format::count(ops.len() as u64 - 1)) } else { String::new() };
         facts.push(("Submitted", format!("{}{more}", doc.short_name(trace.ops.name[first.index()]))));
-        let latency = trace.ops.start[first.index()] - trace.calls.start[at];
-        facts.push(("Launch latency", format::duration(latency.0)));
+        let first = ops.iter().copied().min_by_key(|op| trace.ops.start[op.index()]).unwrap_or(first);
+        latency_facts(doc, first, call, facts);
     }
     if trace.calls.result[at] != 0 {
         facts.push(("Returned", format!("error {}", trace.calls.result[at])));
@@ -206,8 +205,17 @@ fn range_facts(doc: &Document, range: RangeIdx, facts: &mut Vec<(&'static str, S
 fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, String)>) -> Option<(String, String)> {
     let (_, bubble) = doc.bubble(at)?;
     facts.push(("Root cause", format!("{} ({})", bubble.root.cause, confidence(bubble.root.confidence))));
+    facts.push(("That is", meaning(doc, at, bubble)));
+    let titles = findings_of(doc, bubble).map(|finding| format!("{} ({})", finding.title, finding.id));
+    let titles: Vec<String> = titles.collect();
+    if !titles.is_empty() {
+        facts.push(("Finding", titles.join("; ")));
+    }
     if let Some(call) = bubble.root.call {
-        facts.push(("Call", format!("{} ({})", doc.trace.call_name(call), duration_of(doc, Item::Call(call)))));
+        facts.push((
+            root_call_name(&bubble.root),
+            format!("{} ({})", doc.trace.call_name(call), duration_of(doc, Item::Call(call))),
+        ));
     }
     if let Some(site) = bubble.root.site {
         facts.push(("In range", range_name(doc, site).to_owned()));
@@ -217,8 +225,93 @@ fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, St
     }
     facts.push(("Before", op_name(doc, bubble.before).to_owned()));
     facts.push(("After", op_name(doc, bubble.after).to_owned()));
-    facts.push(("Because", why(bubble.root.rule).to_owned()));
+    facts.push(("Judged by", why(bubble.root.rule).to_owned()));
     Some(("Bubble".to_owned(), format!("{} idle: {}", format::duration(bubble.interval.len().0), bubble.root.cause)))
+}
+
+/// What the call of a root cause is: the one to blame, or only the one that launches what ends the bubble.
+fn root_call_name(root: &RootCause) -> &'static str {
+    let blamed = root.cause.blames_call() || matches!(root.rule, Rule::RecordedWait | Rule::LaunchCallLong);
+    if blamed { "Call" } else { "Next launch" }
+}
+
+/// What the root cause of a bubble means there.
+fn meaning(doc: &Document, at: BubbleRef, bubble: &Bubble) -> String {
+    let because = bubble.root.cause.because();
+    match (bubble.root.cause, bubble.root.rule) {
+        (Cause::Dependency, Rule::LegacyDefaultStream) => format!("{because}, through the legacy default stream"),
+        (Cause::HostBound, _) => {
+            let code = doc.bubble(at).map_or(0, |(device, bubble)| {
+                let segments = device.segments_of(bubble).iter().filter(|part| part.kind == SegmentKind::HostCode);
+                segments.map(|segment| segment.interval.len().0).sum()
+            });
+            let which = match (bubble.root.site, doc.trace.ranges.is_empty()) {
+                (Some(_), _) => "",
+                (None, true) => "; which code the recording does not tell: `bubble-report record --nvtx` names ranges",
+                (None, false) => "; no range was open there",
+            };
+            format!("{because}, for {} of it{which}", format::duration(code))
+        }
+        _ => because.to_owned(),
+    }
+}
+
+/// The findings that a bubble belongs to, the one that gains most first; none before the replay is through.
+pub fn findings_of<'d>(doc: &'d Document, bubble: &Bubble) -> impl Iterator<Item = &'d Finding> {
+    let found = doc.full().map_or(&[][..], |full| &full.findings.found);
+    found.iter().filter(move |finding| finding.concerns(bubble))
+}
+
+/// How long an op took to start after its launch was called, and what it waited for as far as is known.
+fn latency_facts(doc: &Document, op: OpIdx, call: CallIdx, facts: &mut Vec<(&'static str, String)>) {
+    let trace = &doc.trace;
+    let (launched, start) = (trace.calls.start[call.index()], trace.ops.start[op.index()]);
+    let lane = &trace.streams[trace.ops.stream[op.index()].index()].ops;
+    let ahead = (op.0 > lane.start).then(|| trace.ops.end[op.index() - 1]);
+    // What is on its way to an empty device waits for nothing else.
+    if let Some(free) = ahead.filter(|&free| free > launched && free <= start) {
+        facts.push((
+            "Queued for",
+            format!("{}, behind earlier work of its stream", format::duration((free - launched).0)),
+        ));
+        facts.push(("Started", format!("{} after that work", format::duration((start - free).0))));
+    } else if launch_found_idle_device(doc, op, launched) {
+        facts.push(("Launch latency", format::duration((start - launched).0)));
+    } else {
+        facts.push((
+            "From launch to start",
+            format!("{}, while the GPU had other work", format::duration((start - launched).0)),
+        ));
+    }
+}
+
+/// Whether a device had nothing to do from a launch until its op started.
+fn launch_found_idle_device(doc: &Document, op: OpIdx, launched: Ns) -> bool {
+    let start = doc.trace.ops.start[op.index()];
+    let device = doc.trace.op_device(op);
+    let analysis = doc.analysis();
+    let Some(found) = analysis.and_then(|analysis| analysis.devices.iter().find(|found| found.device == device)) else {
+        // Outside of what was analysed, or not analysed yet: then its own stream has to do.
+        return true;
+    };
+    if !found.span.contains(start) || start == found.span.start {
+        return true;
+    }
+    let next = found.bubbles.partition_point(|bubble| bubble.interval.end < start);
+    found.bubbles.get(next).is_some_and(|bubble| bubble.interval.end == start && bubble.interval.start <= launched)
+}
+
+/// Which of the nodes of its graph's launch an op is, by start.
+fn place_in_graph(doc: &Document, op: OpIdx) -> String {
+    let trace = &doc.trace;
+    let Some(call) = trace.ops.launch(op) else { return String::new() };
+    let ops = trace.call_ops(call);
+    let key = |op: OpIdx| (trace.ops.start[op.index()], op);
+    let before = ops.iter().filter(|&&other| key(other) < key(op)).count() as u64;
+    match ops.len() as u64 {
+        0 | 1 => String::new(),
+        all => format!(", op {} of {} of this launch", format::count(before + 1), format::count(all)),
+    }
 }
 
 /// The short name of an op.
@@ -241,7 +334,11 @@ pub fn label(doc: &Document, item: Item) -> Cow<'_, str> {
         Item::Bubble(at) => doc.bubble(at).map_or("", |(_, bubble)| bubble.root.cause.as_str()),
         Item::Replay(stream, call) => {
             let nodes = doc.replay_nodes(stream, call).count() as u64;
-            return Cow::Owned(format!("{} · {} nodes", graph_name(doc, stream, call), format::count(nodes)));
+            return Cow::Owned(format!(
+                "{} · {}",
+                graph_name(doc, stream, call),
+                format::things(nodes, "node", "nodes")
+            ));
         }
     };
     Cow::Borrowed(name)
@@ -265,8 +362,8 @@ fn replay_facts(
     let busy = doc.replay_nodes(stream, call).map(|op| trace.ops.interval(op).len().0).sum::<i64>();
     facts.push(("Ops together", format::duration(busy)));
     facts.push(("Launched by", format!("{} ({})", trace.call_name(call), duration_of(doc, Item::Call(call)))));
-    if let Some(times) = doc.times(Item::Replay(stream, call)) {
-        facts.push(("Launch latency", format::duration((times.start - trace.calls.start[call.index()]).0)));
+    if let Some(first) = doc.replay_nodes(stream, call).min_by_key(|op| trace.ops.start[op.index()]) {
+        latency_facts(doc, first, call, facts);
     }
     ("Graph replay".to_owned(), graph_name(doc, stream, call))
 }
@@ -304,21 +401,7 @@ pub fn confidence(confidence: Confidence) -> &'static str {
 
 /// What a root cause means.
 pub fn cause(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Sync => "A synchronising call emptied the device, and the host went on only after it returned.",
-        Cause::BlockingCopy => "A copy that waits for itself emptied the device.",
-        Cause::Allocation => "Memory was allocated or freed outside stream order.",
-        Cause::ModuleLoad => "Code was loaded or compiled.",
-        Cause::GraphBuild => "A graph was captured, instantiated or updated, or launched for the first time.",
-        Cause::Profiler => "The profiler itself was at work.",
-        Cause::HostBound => "The host ran code of its own between its calls.",
-        Cause::LaunchBound => "The host did nothing but launch, and the device was faster.",
-        Cause::Dependency => "The next op was enqueued in time and waited for another stream or an event.",
-        Cause::Dispatch => "The device moved from one enqueued op to the next.",
-        Cause::GraphInternal => "A gap between two nodes of one graph launch.",
-        Cause::Stalled => "Something that was not recorded held the next op.",
-        Cause::Unattributed => "The op that ended the bubble has no known launch.",
-    }
+    cause.because()
 }
 
 /// What a rule saw.
@@ -329,10 +412,17 @@ pub fn why(rule: Rule) -> &'static str {
         Rule::SameGraphLaunch => "the ops on both sides belong to one graph launch",
         Rule::RecordedWait => "a recorded stream wait lies before the op",
         Rule::StreamWasFree => "the op was enqueued and its own stream was free before the device ran dry",
+        Rule::LegacyDefaultStream => {
+            "the op before is on another stream, and one of the two is the legacy default stream: each waits for the other"
+        }
         Rule::QueuedBehind => "the op was enqueued behind the op that ended at the bubble's start",
         Rule::NoLaunch => "the op has no launch call in the trace",
         Rule::DrainFillsHalf => {
             "the call that was open when the device ran dry lasted at least half as long as the bubble"
+        }
+        Rule::OwnLaunchFillsHalf => {
+            "the call that submitted the next op waits for it, had begun when the device ran dry, and lasted at least \
+             half as long as the bubble"
         }
         Rule::FillsHalf => "calls of this kind fill at least half of the bubble",
         Rule::FirstLaunchLong => {
@@ -347,21 +437,15 @@ pub fn why(rule: Rule) -> &'static str {
 
 /// What a kind of segment means.
 pub fn segment(kind: SegmentKind) -> &'static str {
-    match kind {
-        SegmentKind::Profiler => "the profiler was at work",
-        SegmentKind::ModuleLoad => "loading or compiling code",
-        SegmentKind::GraphBuild => "building a graph",
-        SegmentKind::Allocation => "allocating or freeing memory",
-        SegmentKind::SyncReturn => "a blocking call on its way back",
-        SegmentKind::LaunchCall => "inside a launch call",
-        SegmentKind::Api => "inside another API call",
-        SegmentKind::HostCode => "host code between API calls",
-        SegmentKind::LaunchLatency => "from the launch to the op's start",
-        SegmentKind::Dependency => "waiting for another stream or an event",
-        SegmentKind::Dispatch => "moving from op to op",
-        SegmentKind::GraphInternal => "between two nodes of a graph",
-        SegmentKind::Stalled => "held by something not recorded",
-        SegmentKind::Unattributed => "no known launch",
+    kind.meanwhile()
+}
+
+/// The call or range behind a segment.
+pub fn behind<'d>(doc: &'d Document, segment: &Segment) -> Option<&'d str> {
+    match segment.what {
+        SegmentDetail::None => None,
+        SegmentDetail::Call(call) => Some(doc.trace.call_name(call)),
+        SegmentDetail::Range(range) => Some(range_name(doc, range)),
     }
 }
 
@@ -381,8 +465,8 @@ mod tests {
         let found = describe(&doc, Item::Op(op)).unwrap();
         assert_eq!((found.kind.as_str(), found.title.as_str()), ("Kernel", "gemm_kernel"));
         let fact = |name: &str| found.facts.iter().find(|(fact, _)| *fact == name).map(|(_, value)| value.clone());
-        assert_eq!(fact("Launch latency").as_deref(), Some("6.000 µs"));
-        assert_eq!(fact("Duration").as_deref(), Some("60.00 µs"));
+        assert_eq!(fact("Launch latency").as_deref(), Some("6.00 µs"));
+        assert_eq!(fact("Duration").as_deref(), Some("60.0 µs"));
         assert_eq!(fact("Grid").as_deref(), Some("256 × 1 × 1"));
         let call = doc.trace.ops.launch(op).unwrap();
         assert_eq!(label(&doc, Item::Call(call)), "cudaLaunchKernel");

@@ -1,83 +1,41 @@
 //! Times, sizes and names as people read them.
 
-use bubblescope::report::demangle;
+use bubblescope::report::{demangle, text};
+use bubblescope::trace::Ns;
 
-/// A length of time with a unit that fits and about four digits: `1.234 ms`.
+/// A length of time as the reports write it: `1.23 ms`.
 pub fn duration(ns: i64) -> String {
-    let sign = if ns < 0 { "-" } else { "" };
-    let ns = ns.unsigned_abs();
-    let (unit, name) = match ns {
-        0..1_000 => return format!("{sign}{ns} ns"),
-        1_000..1_000_000 => (1_000, "µs"),
-        1_000_000..1_000_000_000 => (1_000_000, "ms"),
-        _ => (1_000_000_000, "s"),
-    };
-    let digits: u32 = match ns / unit {
-        0..10 => 3,
-        10..100 => 2,
-        _ => 1,
-    };
-    // Integer rounding, so that no digit depends on floating point.
-    let scale = 10_u64.pow(digits);
-    let scaled = (u128::from(ns) * u128::from(scale) + u128::from(unit) / 2) / u128::from(unit);
-    let (whole, fraction) = (scaled / u128::from(scale), scaled % u128::from(scale));
-    format!("{sign}{whole}.{fraction:0width$} {name}", width = digits as usize)
+    text::time(Ns(ns))
 }
 
-/// A moment relative to the trace's start, to the nanosecond: `1.234 567 890 s`.
+/// A moment relative to the trace's start as the reports write it: `35.139 ms`, `12.345678 s`.
 pub fn moment(ns: i64) -> String {
-    let sign = if ns < 0 { "-" } else { "" };
-    let ns = ns.unsigned_abs();
-    let (seconds, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
-    format!("{sign}{seconds}.{:03} {:03} {:03} s", rest / 1_000_000, rest / 1_000 % 1_000, rest % 1_000)
+    text::moment(Ns(ns))
 }
 
-/// A share as a percentage; a share that is not quite nothing or all does not read as `0 %` or `100 %`.
+/// A share as a percentage, `–` of nothing; what is neither nothing nor all does not read as `0 %` or `100 %`.
 pub fn percent(part: i64, whole: i64) -> String {
-    if whole <= 0 {
-        return "–".to_owned();
-    }
-    let permille = i128::from(part) * 1_000 / i128::from(whole);
-    match permille {
-        0 if part > 0 => "<0.1 %".to_owned(),
-        1_000 if part == whole => "100 %".to_owned(),
-        _ => format!("{}.{} %", permille / 10, (permille % 10).abs()),
-    }
+    if whole <= 0 { "–".to_owned() } else { text::percent_of(Ns(part), Ns(whole)) }
 }
 
-/// A number with thin groups of three digits: `1 234 567`.
+/// A number with its thousands apart: `1,234,567`.
 pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
+    text::grouped(number)
 }
 
-/// How many there are of something: `1 call`, `1 234 calls`.
+/// How many there are of something: `1 call`, `1,234 calls`.
 pub fn things(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// A number of bytes in binary units.
+/// A number of bytes in binary units: `4 bytes`, `1.50 KiB`.
 pub fn bytes(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    for unit in ["B", "KiB", "MiB", "GiB"] {
-        if value < 1024.0 {
-            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
-        }
-        value /= 1024.0;
-    }
-    format!("{value:.1} TiB")
+    text::bytes(bytes)
 }
 
-/// Bytes per second from bytes and nanoseconds.
+/// Bytes per second from bytes and nanoseconds, in a unit that fits.
 pub fn throughput(bytes: u64, ns: i64) -> Option<String> {
-    (bytes > 0 && ns > 0).then(|| format!("{:.2} GB/s", bytes as f64 / ns as f64))
+    text::rate(bytes, Ns(ns))
 }
 
 /// A readable name without return type, namespaces, template arguments and parameters, to fit into a box.
@@ -147,44 +105,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_four_digits_and_a_fitting_unit() {
-        for (ns, text) in [
-            (0, "0 ns"),
-            (999, "999 ns"),
-            (1_000, "1.000 µs"),
-            (1_234_567, "1.235 ms"),
-            (12_345_678, "12.35 ms"),
-            (999_999_999, "1000.0 ms"),
-            (61_000_000_000, "61.00 s"),
-            (-1_500, "-1.500 µs"),
-            (i64::MIN, "-9223372036.9 s"),
-        ] {
-            assert_eq!(duration(ns), text);
-        }
-    }
-
-    #[test]
-    fn moments_show_every_nanosecond() {
-        assert_eq!(moment(1_234_567_890), "1.234 567 890 s");
-        assert_eq!(moment(-5), "-0.000 000 005 s");
-    }
-
-    #[test]
-    fn shares_near_the_ends_are_not_rounded_away() {
-        assert_eq!(percent(1, 1_000_000), "<0.1 %");
-        assert_eq!(percent(999_999, 1_000_000), "99.9 %");
-        assert_eq!(percent(5, 5), "100 %");
-        assert_eq!(percent(0, 5), "0.0 %");
-        assert_eq!(percent(1, 0), "–");
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(1_234_567), "1 234 567");
+    fn figures_read_as_in_the_reports() {
+        assert_eq!((duration(1_234_567), moment(1_234_567_890)), ("1.23 ms".to_owned(), "1.234567 s".to_owned()));
+        // Two thirds, rounded.
+        assert_eq!((percent(2, 3), percent(1, 0)), ("66.7 %".to_owned(), "–".to_owned()));
+        assert_eq!((percent(1, 1_000_000), percent(999_999, 1_000_000)), ("<0.1 %".to_owned(), ">99.9 %".to_owned()));
+        assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!((things(1, "copy", "copies"), things(0, "op", "ops")), ("1 copy".to_owned(), "0 ops".to_owned()));
-        assert_eq!(bytes(1_536), "1.5 KiB");
-        assert_eq!(throughput(1_000, 500).as_deref(), Some("2.00 GB/s"));
+        assert_eq!((bytes(4), bytes(1_536)), ("4 bytes".to_owned(), "1.50 KiB".to_owned()));
+        assert_eq!(throughput(4, 1_120).as_deref(), Some("3.57 MB/s"));
     }
 
     #[test]
@@ -221,9 +150,9 @@ mod tests {
     fn ticks_need_no_more_digits_than_their_step() {
         for (time, step, text) in [
             (0, 1_000, "0 µs"),
-            (1_500, 500, "1 500 ns"),
-            (1_500_000, 500_000, "1 500 µs"),
-            (1_234_500_000, 100_000, "1 234.5 ms"),
+            (1_500, 500, "1,500 ns"),
+            (1_500_000, 500_000, "1,500 µs"),
+            (1_234_500_000, 100_000, "1,234.5 ms"),
             (120_500_000_000, 500_000_000, "120.5 s"),
             (-500_000_000, 1_000_000_000, "-0.5 s"),
         ] {

@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashSet;
 
-use super::subject::{Group, Subject, Words};
+use super::subject::{Group, Idle, Subject, Words};
 use super::{Candidate, FindingId};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::waits::{CLOCK_SLACK, Target, Wait, WaitCause};
-use crate::analysis::words::{counted, grouped, times};
-use crate::trace::{ApiKind, CallIdx, Detail, MemoryKind, OpIdx, OpKind};
+use crate::analysis::words::{bytes as size, grouped, rate, time, times};
+use crate::trace::{ApiKind, CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, Trace};
 
 /// The waiting calls of a recording by pattern. Each call is in one place at most.
 #[derive(Default)]
@@ -128,9 +128,13 @@ fn host_copy(subject: &Subject<'_>, call: CallIdx) -> Option<OpIdx> {
 }
 
 fn to_host(subject: &Subject<'_>, op: OpIdx) -> bool {
-    match subject.trace.op_detail(op) {
+    is_to_host(subject.trace, op)
+}
+
+fn is_to_host(trace: &Trace, op: OpIdx) -> bool {
+    match trace.op_detail(op) {
         Detail::Copy { to: MemoryKind::Pageable | MemoryKind::Pinned, .. } => true,
-        Detail::Copy { to: MemoryKind::Unknown, .. } | Detail::None => subject.trace.op_name(op).contains("DtoH"),
+        Detail::Copy { to: MemoryKind::Unknown, .. } | Detail::None => trace.op_name(op).contains("DtoH"),
         _ => false,
     }
 }
@@ -241,11 +245,11 @@ fn copy_candidate(subject: &Subject<'_>, id: FindingId, copies: &[HostCopy], gro
     let wait = (id == FindingId::ScalarReadback).then(|| Change::Async(set.clone()));
     let (title, words) = match id {
         FindingId::ScalarReadback => (
-            format!("A few bytes are read back to decide the next step, {count}: each time the GPU runs dry"),
+            scalar_title(&idle, copies.len()),
             Words {
-                remedy: "Let the device decide: keep the value there and use a CUDA graph with a conditional node or a \
-                         persistent kernel, or launch a batch of steps and look at the value once per batch. Where the \
-                         host must know, copy to pinned memory with cudaMemcpyAsync, record an event and look at the \
+                remedy: "Keep the value on the device. If it decides what runs next, let the device decide: a CUDA graph \
+                         with a conditional node or a persistent kernel; or launch a batch of steps and look at the \
+                         value once per batch. Where the host must know, copy to pinned memory with cudaMemcpyAsync, record an event and look at the \
                          value of an earlier step (cudaEventQuery): that saves the wait, though not the copy.",
                 changes: vec![Change::Remove(set)],
                 change: "no value read back".to_owned(),
@@ -256,7 +260,9 @@ fn copy_candidate(subject: &Subject<'_>, id: FindingId, copies: &[HostCopy], gro
             Words {
                 remedy: "Allocate the host buffers as pinned memory (cudaMallocHost, cudaHostRegister, \
                          torch.Tensor.pin_memory with non_blocking=True): only then does cudaMemcpyAsync return at \
-                         once.",
+                         once, and only then can the copy run beside kernels, on a stream of its own. The GPU also \
+                         reads pinned memory itself, which is usually faster than through the driver's buffer; the \
+                         gain does not count that.",
                 changes: vec![Change::Async(set)],
                 change: "these copies from pinned memory".to_owned(),
             },
@@ -282,6 +288,52 @@ fn copy_candidate(subject: &Subject<'_>, id: FindingId, copies: &[HostCopy], gro
     candidate
 }
 
+fn scalar_title(idle: &Idle, copies: usize) -> String {
+    let dry = match idle.count as usize {
+        dry if dry * 10 >= copies * 9 => ": each time the GPU runs dry".to_owned(),
+        0 => String::new(),
+        dry => format!("; the GPU runs dry {}", times(dry)),
+    };
+    format!("A few bytes are read back to the host, {}{dry}", times(copies))
+}
+
+/// How fast copies of pageable memory are, what runs beside them, and how fast those of pinned memory are.
+fn speed_text(subject: &Subject<'_>, copies: &[&HostCopy]) -> String {
+    let pageable: Vec<OpIdx> = copies.iter().map(|copy| copy.op).filter(|&op| is_pageable(subject, op)).collect();
+    let ops = &subject.trace.ops;
+    let moved = |some: &[OpIdx]| -> (u64, Ns) {
+        let bytes = some.iter().fold(0_u64, |sum, op| sum.saturating_add(ops.bytes[op.index()]));
+        (bytes, some.iter().map(|&op| ops.interval(op).len()).sum())
+    };
+    let (bytes, long) = moved(&pageable);
+    // The time of small copies is not that of their bytes.
+    let large = |op: &OpIdx| ops.bytes[op.index()] >= LARGE_COPY;
+    let Some(speed) = rate(bytes, long).filter(|_| pageable.iter().all(large)) else { return String::new() };
+    let beside = match subject.under_kernels(&pageable) {
+        Ns::ZERO => "none of it beside a kernel".to_owned(),
+        some => format!("{} of it beside kernels", time(some)),
+    };
+    let Some(&first) = pageable.first() else { return String::new() };
+    let same_way = |op: &OpIdx| to_host(subject, *op) == to_host(subject, first);
+    let pinned = ops.indices().filter(|op| {
+        let detail = subject.trace.op_detail(*op);
+        matches!(detail, Detail::Copy { from, to, .. } if [from, to].contains(&MemoryKind::Pinned)) && large(op)
+    });
+    let (pinned_bytes, pinned_long) = moved(&pinned.filter(same_way).collect::<Vec<OpIdx>>());
+    let pinned = rate(pinned_bytes, pinned_long);
+    let pinned = pinned.map_or_else(String::new, |speed| format!("; copies of pinned memory run at {speed} here"));
+    format!("; on the GPU they take {} at {speed}, {beside}{pinned}", time(long))
+}
+
+/// From so many bytes on, the time of a copy tells how fast memory is.
+const LARGE_COPY: u64 = 1 << 16;
+
+/// Whether a call copies no more than so many bytes to the host.
+pub(in crate::analysis) fn reads_scalar(trace: &Trace, call: CallIdx, scalar_bytes: u64) -> bool {
+    let [op] = trace.call_ops(call) else { return false };
+    is_to_host(trace, *op) && (1..=scalar_bytes).contains(&trace.ops.bytes[op.index()])
+}
+
 /// What the copies of a group and the waits behind them show.
 fn group_text(subject: &Subject<'_>, group: &Group, copies: &[&HostCopy]) -> String {
     let mut sizes: Vec<u64> = copies.iter().map(|copy| subject.trace.ops.bytes[copy.op.index()]).collect();
@@ -291,9 +343,9 @@ fn group_text(subject: &Subject<'_>, group: &Group, copies: &[&HostCopy]) -> Str
     let sync = syncs.first().copied().filter(|_| syncs.len() * 2 >= copies.len());
     let sync = sync.map_or_else(String::new, |call| format!(" and {} behind it", subject.trace.call_name(call)));
     let calls: Vec<CallIdx> = copies.iter().flat_map(|copy| copy.calls()).collect();
-    let drained = subject.drained_by(&calls);
-    let size = counted(bytes, "byte", "bytes");
-    format!("{}{site} of {size}{sync}, {}{drained}", group.api, times(group.calls.len()))
+    let idle = subject.idle_text(&calls);
+    let speed = speed_text(subject, copies);
+    format!("{}{site} of {}{sync}, {}{idle}{speed}", group.api, size(bytes), times(group.calls.len()))
 }
 
 fn allocation(subject: &Subject<'_>, calls: &[CallIdx]) -> Option<Candidate> {

@@ -23,12 +23,17 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use super::bubbles::Host;
+use super::cause::{Cause, Rule};
 use super::finding::{FindingId, Severity};
 use super::options::{FindingLimits, Options};
 use super::replay::{Change, Replay};
-use super::result::Analysis;
-use crate::trace::{Ns, Trace};
+use super::result::{Analysis, Bubble};
+use super::words::{percent, time};
+use crate::trace::{CallIdx, Ns, Trace};
+pub(super) use calls::reads_scalar;
 use subject::Subject;
 
 /// The patterns of a recording.
@@ -65,6 +70,27 @@ pub struct Finding {
     pub span: Ns,
     /// What the promise takes for granted.
     pub assumptions: Vec<&'static str>,
+    /// The calls that it changes, in the order of the call table; none for patterns that are not about single calls.
+    calls: Vec<CallIdx>,
+}
+
+impl Finding {
+    /// Whether a bubble is one of those that the pattern makes: one of its calls is to blame for it, drained the device
+    /// before it or makes it part of its refill; or the bubble has the pattern's own root cause.
+    pub fn concerns(&self, bubble: &Bubble) -> bool {
+        let root = &bubble.root;
+        match self.id {
+            FindingId::DefaultStream => root.rule == Rule::LegacyDefaultStream,
+            FindingId::NoOverlap => root.cause == Cause::Dependency && root.rule != Rule::LegacyDefaultStream,
+            FindingId::HostBoundStep => root.cause == Cause::HostBound,
+            FindingId::TinyLaunches => matches!(root.cause, Cause::LaunchBound | Cause::Dispatch),
+            _ => {
+                let blamed = root.call.filter(|_| root.cause.blames_call() || root.rule == Rule::LaunchCallLong);
+                let calls = [blamed, bubble.drained_by.map(|drain| drain.call), bubble.refill_of];
+                calls.into_iter().flatten().any(|call| self.calls.binary_search(&call).is_ok())
+            }
+        }
+    }
 }
 
 /// What shows a finding.
@@ -120,7 +146,47 @@ pub(super) fn find(
     candidates.extend(setup::candidate(&subject, &candidates));
     candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.estimate), candidate.id));
     let replayed = affordable(&mut candidates, limit);
-    (Findings { found: worthwhile(candidates, replay, &options.findings), withheld: None }, replayed)
+    let mut found = worthwhile(candidates, replay, &options.findings);
+    for finding in &mut found {
+        let more = [bubbles_of(finding, analysis), beyond_idle(finding, trace, analysis)];
+        finding.evidence.extend(more.into_iter().flatten().map(|text| Evidence { text, ..Evidence::default() }));
+    }
+    (Findings { found, withheld: None }, replayed)
+}
+
+/// Under which root causes the bubbles of a finding stand, so that both can be read together.
+fn bubbles_of(finding: &Finding, analysis: &Analysis) -> Option<String> {
+    let mut causes: BTreeMap<Cause, Ns> = BTreeMap::new();
+    for bubble in analysis.devices.iter().flat_map(|device| &device.bubbles).filter(|bubble| finding.concerns(bubble)) {
+        *causes.entry(bubble.root.cause).or_default() += bubble.interval.len();
+    }
+    let mut causes: Vec<(Cause, Ns)> = causes.into_iter().collect();
+    causes.sort_by_key(|&(cause, idle)| (std::cmp::Reverse(idle), cause));
+    if let [(cause, _)] = causes.as_slice() {
+        return Some(format!("its bubbles have the root cause {cause}"));
+    }
+    let parts: Vec<String> = causes.iter().take(3).map(|&(cause, idle)| format!("{cause} {}", time(idle))).collect();
+    (!parts.is_empty()).then(|| format!("its bubbles have the root causes {}", parts.join(", ")))
+}
+
+/// Why a finding promises more than any device was idle, if it does.
+fn beyond_idle(finding: &Finding, trace: &Trace, analysis: &Analysis) -> Option<String> {
+    let idle = analysis.devices.iter().map(|device| device.idle_ns()).max()?;
+    if finding.recoverable <= idle {
+        return None;
+    }
+    let removed = finding.changes.iter().filter(|change| matches!(change, Change::Remove(_))).flat_map(Change::calls);
+    let work: Ns = removed.flat_map(|&call| trace.call_ops(call)).map(|&op| trace.ops.interval(op).len()).sum();
+    let overlaps =
+        finding.changes.iter().any(|change| matches!(change, Change::NoDefaultStream | Change::NoStreamWaits));
+    let why = if overlaps {
+        "work of different streams would also run at the same time".to_owned()
+    } else if work > Ns::ZERO {
+        format!("the {} that the GPU works for these calls go too", time(work))
+    } else {
+        "work that now runs one after the other would also run at the same time".to_owned()
+    };
+    Some(format!("the gain is more than the GPU's idle time of {}, because {why}", time(idle)))
 }
 
 /// Why nothing can be said, if so.
@@ -133,8 +199,8 @@ fn withheld(analysis: &Analysis, replay: &Replay<'_>) -> Option<String> {
         });
     }
     replay.is_withheld().then(|| {
-        let percent = replay.unchanged_error() * 100.0;
-        format!("a replay without any change misses the recording's length by {percent:.1} %, too much for a promise")
+        let error = percent(replay.unchanged_error());
+        format!("a replay without any change misses the recording's length by {error}, too much for a promise")
     })
 }
 
@@ -179,6 +245,8 @@ fn worthwhile(candidates: Vec<Candidate>, replay: &Replay<'_>, limits: &FindingL
             continue;
         }
         let Some(recoverable) = outcome.gain.filter(enough) else { continue };
+        let mut calls: Vec<CallIdx> = candidate.changes.iter().flat_map(Change::calls).copied().collect();
+        calls.sort_unstable();
         found.push(Finding {
             id: candidate.id,
             severity: severity(recoverable, span),
@@ -191,6 +259,7 @@ fn worthwhile(candidates: Vec<Candidate>, replay: &Replay<'_>, limits: &FindingL
             change: candidate.change,
             span: outcome.span,
             assumptions: outcome.assumptions,
+            calls,
         });
     }
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.recoverable), finding.id));

@@ -57,11 +57,17 @@ fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
          time, in these bubbles and in others, and some runs beside the GPU's work and gains nothing",
         time(all)
     );
+    let mut evidence = vec![evidence, Evidence { text: promise, ..Evidence::default() }];
+    if subject.trace.ranges.is_empty() {
+        let text = "meanwhile no CUDA call was open on the thread that launches next, and the recording has no ranges to \
+                    tell which code ran: `bubble-report record --nvtx` names the program's NVTX ranges";
+        evidence.push(Evidence { text: text.to_owned(), ..Evidence::default() });
+    }
     Some(Candidate {
         id: FindingId::HostBoundStep,
         title: format!("The GPU waits for the program's own host code, {}", times(bubbles.len())),
         count: bubbles.len() as u64,
-        evidence: vec![evidence, Evidence { text: promise, ..Evidence::default() }],
+        evidence,
         remedy: "Prepare the next step while the GPU works on this one (a thread of its own for loading and \
                  preprocessing, prefetching by a step or more), or make the host code shorter.",
         changes: vec![Change::Host { millionths: 500_000 }],
@@ -188,10 +194,24 @@ fn lazy_loading(subject: &Subject<'_>) -> Option<Candidate> {
     }
     let (loading, held): (Vec<CallIdx>, Vec<CallIdx>) = calls.iter().partition(|call| loads(call));
     let groups = subject.groups(&calls, |_| ());
-    let title = format!("Code is still being loaded or compiled after the warm-up, {}", times(calls.len()));
+    let again = subject.keeps_recurring(&subject.starts(&loading));
+    let (what, remedy) = if again {
+        (
+            "Modules are loaded in the loop",
+            "Load each module once, before the loop, and keep its handle and those of its functions: cuModuleLoadData and \
+             cuModuleGetFunction (or cuLibraryLoadData and cuLibraryGetKernel) in each step load the same code anew. \
+             Where a library loads it, launch every kernel once while warming up, or set CUDA_MODULE_LOADING=EAGER.",
+        )
+    } else {
+        (
+            "Code is still being loaded or compiled after the warm-up",
+            "Load before the loop: set CUDA_MODULE_LOADING=EAGER, or launch every kernel once while warming up; ship \
+             code for this GPU's architecture, so that nothing is compiled at run time.",
+        )
+    };
+    let title = format!("{what}, {}", times(calls.len()));
     let words = Words {
-        remedy: "Load before the loop: set CUDA_MODULE_LOADING=EAGER, or launch every kernel once while warming up; \
-                 ship code for this GPU's architecture, so that nothing is compiled at run time.",
+        remedy,
         changes: vec![Change::Remove(CallSet::Calls(loading)), Change::Usual(CallSet::Calls(held))],
         change: "code loaded before the loop".to_owned(),
     };

@@ -61,7 +61,8 @@ type Key = (SegmentKind, String, Option<String>);
 
 fn parts(subject: &Subject<'_>, taken: &[Candidate]) -> Vec<(Key, Part)> {
     let trace = subject.trace;
-    let taken: FxHashSet<CallIdx> = taken.iter().flat_map(|candidate| &candidate.changes).flat_map(calls_of).collect();
+    let taken: FxHashSet<CallIdx> =
+        taken.iter().flat_map(|candidate| &candidate.changes).flat_map(Change::calls).copied().collect();
     let mut first_launches = None;
     let mut idle: BTreeMap<(SegmentKind, CallIdx), Ns> = BTreeMap::new();
     for device in &subject.analysis.devices {
@@ -95,15 +96,6 @@ fn parts(subject: &Subject<'_>, taken: &[Candidate]) -> Vec<(Key, Part)> {
             || !subject.keeps_recurring(&part.calls.keys().map(|&call| subject.start(call)).collect::<Vec<_>>())
     };
     parts.into_iter().filter(|(key, part)| once(key, part)).collect()
-}
-
-fn calls_of(change: &Change) -> Vec<CallIdx> {
-    match change {
-        Change::Remove(CallSet::Calls(calls))
-        | Change::Async(CallSet::Calls(calls))
-        | Change::Usual(CallSet::Calls(calls)) => calls.clone(),
-        _ => Vec::new(),
-    }
 }
 
 fn evidence((kind, api, site): &Key, part: &Part, subject: &Subject<'_>) -> Evidence {

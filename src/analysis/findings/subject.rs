@@ -12,7 +12,7 @@ use crate::analysis::result::{Analysis, Bubble};
 use crate::analysis::sync_cost::site_name;
 use crate::analysis::waits::{Wait, Waits};
 use crate::analysis::words::{counted, time, times};
-use crate::trace::{CallIdx, Interval, NameId, Ns, OpKind, ThreadIdx, Trace};
+use crate::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, OpKind, ThreadIdx, Trace};
 
 /// A recording, its analysis, and the calls of each thread.
 pub(super) struct Subject<'a> {
@@ -185,6 +185,10 @@ impl<'a> Subject<'a> {
                     *idle.others.entry(bubble.root.cause).or_default() += bubble.interval.len();
                 }
             }
+            if bubble.root.cause.blames_call() && ours(bubble.root.call) {
+                idle.caused += bubble.interval.len();
+                idle.caused_count += 1;
+            }
             if drained || ours(bubble.root.call) || ours(bubble.refill_of) {
                 idle.total += bubble.interval.len();
             }
@@ -211,14 +215,18 @@ impl<'a> Subject<'a> {
             .collect()
     }
 
-    /// What the bubbles that began while some calls waited show, as the end of a sentence.
-    pub(super) fn drained_by(&self, calls: &[CallIdx]) -> String {
+    /// What the bubbles that some calls caused show, or else those that began while they waited, as the end of a sentence.
+    pub(super) fn idle_text(&self, calls: &[CallIdx]) -> String {
         let idle = self.bubbles_of(calls);
+        if idle.caused > idle.drained {
+            let bubbles = counted(idle.caused_count, "bubble exists", "bubbles exist");
+            return format!("; {bubbles} because of that, {}", long(idle.caused_count, idle.caused));
+        }
         if idle.count == 0 {
             return String::new();
         }
         let bubbles = counted(idle.count, "bubble", "bubbles");
-        let drained = format!("; {bubbles} began while the host waited, {} long together", time(idle.drained));
+        let drained = format!("; {bubbles} began while the host waited, {}", long(idle.count, idle.drained));
         // The call emptied the device, and something else kept it empty: both must be said, or the two contradict.
         match idle.others.iter().max_by_key(|&(_, &long)| long) {
             Some((cause, &long)) if long.0 > idle.drained.0 / 2 => {
@@ -239,7 +247,7 @@ impl<'a> Subject<'a> {
             id,
             title,
             count: calls.len() as u64,
-            evidence: self.evidence(groups, |group| self.drained_by(&group.calls)),
+            evidence: self.evidence(groups, |group| self.idle_text(&group.calls)),
             remedy: words.remedy,
             changes: words.changes,
             change: format!("{}: {}", id, words.change),
@@ -248,12 +256,35 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// How much of the time of some ops lies under kernels of their device.
+    pub(super) fn under_kernels(&self, ops: &[OpIdx]) -> Ns {
+        let all = &self.trace.ops;
+        let mut kernels: Vec<(DeviceIdx, Interval)> = all
+            .indices()
+            .filter(|op| matches!(all.kind[op.index()], OpKind::Kernel | OpKind::Graph))
+            .map(|op| (self.trace.op_device(op), all.interval(op)))
+            .collect();
+        kernels.sort_unstable();
+        kernels.dedup_by(|next, last| {
+            let joins = next.0 == last.0 && next.1.start <= last.1.end;
+            if joins {
+                last.1.end = last.1.end.max(next.1.end);
+            }
+            joins
+        });
+        let under = |&op: &OpIdx| -> Ns {
+            let (device, time) = (self.trace.op_device(op), all.interval(op));
+            let first = kernels.partition_point(|&(of, kernel)| (of, kernel.end) <= (device, time.start));
+            let met = kernels[first..].iter().take_while(|&&(of, kernel)| of == device && kernel.start < time.end);
+            met.map(|(_, kernel)| kernel.overlap(time)).sum()
+        };
+        ops.iter().map(under).sum()
+    }
+
     /// The median length of the kernels in the window, and how many there are.
     pub(super) fn kernels(&self) -> (Ns, usize) {
         let ops = &self.trace.ops;
-        let inside = |op: &crate::trace::OpIdx| {
-            ops.kind[op.index()] == OpKind::Kernel && self.span.contains(ops.start[op.index()])
-        };
+        let inside = |op: &OpIdx| ops.kind[op.index()] == OpKind::Kernel && self.span.contains(ops.start[op.index()]);
         let mut lengths: Vec<Ns> = ops.indices().filter(inside).map(|op| ops.interval(op).len()).collect();
         let count = lengths.len();
         (crate::analysis::stats::low_median(&mut lengths).unwrap_or_default(), count)
@@ -282,10 +313,19 @@ pub(super) struct Idle {
     /// Bubbles that began while one of the calls waited.
     pub(super) drained: Ns,
     pub(super) count: u64,
+    /// Bubbles whose root is one of the calls.
+    pub(super) caused: Ns,
+    pub(super) caused_count: u64,
     /// The part of them whose root is none of the calls, by root.
     pub(super) others: BTreeMap<Cause, Ns>,
     /// Those, the bubbles whose root is one of the calls, and refills.
     pub(super) total: Ns,
+}
+
+/// How long so many things are together.
+fn long(count: u64, total: Ns) -> String {
+    let together = if count == 1 { "" } else { " together" };
+    format!("{} long{together}", time(total))
 }
 
 /// A few moments out of many: away from the ends, where programs start and stop.

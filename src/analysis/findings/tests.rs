@@ -139,12 +139,58 @@ fn a_synchronisation_after_every_launch() {
 #[test]
 fn pageable_memory_in_an_asynchronous_copy() {
     let trace = steps(40, |scene, _, id, at| {
+        let (call, op) = ((at, at + 103 * US), (7, at + 102 * US, at + 122 * US));
+        scene.copies(("cudaMemcpyAsync_v3020", 1 << 20), (Pageable, Device), id, call, op);
+        scene.launch(id + 1, (at + 104 * US, at + 105 * US), 7, (at + 123 * US, at + 153 * US));
+        at + 106 * US + 50 * US
+    });
+    let found = full(&trace, &Options::default());
+    let [finding] = found.findings.found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(finding.id, FindingId::PageableAsyncCopy);
+    let text = &finding.evidence[0].text;
+    // Before each copy but the first the GPU is idle for 105 µs, and after it for 1 µs; 1 MiB in 20 µs.
+    let caused = "cudaMemcpyAsync of 1 MiB, 40 times; 79 bubbles exist because of that, 4.14 ms long together";
+    assert!(text.starts_with(caused), "{text}");
+    assert!(text.contains("on the GPU they take 800 µs at 52.4 GB/s, none of it beside a kernel"), "{text}");
+    assert_eq!(finding.evidence.last().unwrap().text, "its bubbles have the root cause blocking-copy");
+    // Nothing comes back to the host, so nothing is assumed of what it does with it.
+    let speed = "a copy takes as long on the device from page-locked memory as from pageable memory";
+    assert_eq!(finding.assumptions, [speed]);
+    // The data has to get there: the row of these calls promises what the finding does, not that no copy is made.
+    let row = found.analysis.sync_calls.iter().find(|row| row.api == "cudaMemcpyAsync").unwrap();
+    let idle = found.analysis.devices[0].idle_ns();
+    let promised = row.recoverable.unwrap();
+    assert_eq!(promised, finding.recoverable);
+    assert!(promised <= idle, "{promised} of {idle} ns");
+}
+
+#[test]
+fn what_is_taken_for_granted_fits_the_calls() {
+    let results = "the host does the same whether or not it has the results that it waited for";
+    let trace = steps(40, |scene, _, id, at| {
+        scene.call("cudaMalloc_v3020", id, at, at + 40 * US);
+        scene.launch(id + 1, (at + 41 * US, at + 45 * US), 7, (at + 46 * US, at + 66 * US));
+        scene.call("cudaFree_v3020", id + 2, at + 46 * US, at + 100 * US);
+        at + 101 * US
+    });
+    assert_eq!(findings(&trace).found[0].assumptions, [""; 0], "freeing memory brings no results");
+    let trace = steps(40, |scene, _, id, at| read_back(scene, 4, id, at));
+    assert_eq!(findings(&trace).found[0].assumptions, [results]);
+}
+
+#[test]
+fn pinned_copies_show_what_pageable_ones_could_be() {
+    let trace = steps(40, |scene, _, id, at| {
         let (call, op) = ((at, at + 100 * US), (7, at + 102 * US, at + 122 * US));
         scene.copies(("cudaMemcpyAsync_v3020", 1 << 20), (Pageable, Device), id, call, op);
         scene.launch(id + 1, (at + 101 * US, at + 105 * US), 7, (at + 123 * US, at + 153 * US));
-        at + 106 * US + 50 * US
+        let (call, op) = ((at + 106 * US, at + 108 * US), (8, at + 125 * US, at + 135 * US));
+        scene.copies(("cudaMemcpyAsync_v3020", 1 << 20), (Pinned, Device), id + 2, call, op);
+        at + 156 * US
     });
-    assert_eq!(ids(&trace), [FindingId::PageableAsyncCopy]);
+    let findings = findings(&trace);
+    let text = &findings.found[0].evidence[0].text;
+    assert!(text.ends_with("; copies of pinned memory run at 105 GB/s here"), "{text}");
 }
 
 #[test]
@@ -260,6 +306,10 @@ fn the_legacy_default_stream_serialises() {
     assert_eq!(findings.found.len(), 1, "{findings:?}");
     assert_eq!(findings.found[0].id, FindingId::DefaultStream);
     assert!(findings.found[0].evidence[0].text.contains("streams 13, 14"), "{findings:?}");
+    // 119 gaps of 2 µs, and twice as many streams could work at once.
+    let why = "the gain is more than the GPU's idle time of 238 µs, because work of different streams would also run at \
+               the same time";
+    assert!(findings.found[0].evidence.iter().any(|evidence| evidence.text == why), "{findings:?}");
 }
 
 #[test]

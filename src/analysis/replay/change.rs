@@ -46,6 +46,18 @@ pub enum Change {
     NoTracer(TracerCost),
 }
 
+impl Change {
+    /// The calls that it changes, where it is told which; none of a change of all calls or of APIs by name.
+    pub fn calls(&self) -> &[CallIdx] {
+        match self {
+            Self::Remove(CallSet::Calls(calls))
+            | Self::Async(CallSet::Calls(calls))
+            | Self::Usual(CallSet::Calls(calls)) => calls,
+            _ => &[],
+        }
+    }
+}
+
 /// What recording adds, to be taken off. No more than half of a time is ever taken off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TracerCost {

@@ -38,10 +38,10 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-use crate::trace::{CallIdx, DeviceIdx, Interval, Ns, OpIdx, Trace};
+use crate::trace::{CallIdx, Detail, DeviceIdx, Interval, MemoryKind, Ns, OpIdx, Trace};
 
 use super::options::Constants;
-use super::waits::Waits;
+use super::waits::{WaitCause, Waits};
 pub use change::{CallSet, Change, ParseChangeError, TracerCost};
 pub use cost::{DEFAULT_MAX_CHANGES, sync_cost};
 use model::{Model, NONE, Step};
@@ -150,7 +150,7 @@ impl<'t> Replay<'t> {
         let plan = self.plan(changes);
         let extents: Vec<Extent> =
             pass::run::<1>(&self.model, [&plan], false, &mut Blind).into_iter().map(|[extent]| extent).collect();
-        self.outcome(&extents, assumptions(changes))
+        self.outcome(&extents, self.assumptions(changes))
     }
 
     /// Replays each of several lists of changes, several in one walk.
@@ -163,7 +163,7 @@ impl<'t> Replay<'t> {
             let extents = pass::run::<WIDTH>(&self.model, plans, false, &mut Blind);
             for (k, changes) in some.iter().enumerate() {
                 let extents: Vec<Extent> = extents.iter().map(|extents| extents[k]).collect();
-                outcomes.push(self.outcome(&extents, assumptions(changes)));
+                outcomes.push(self.outcome(&extents, self.assumptions(changes)));
             }
         }
         outcomes
@@ -176,6 +176,56 @@ impl<'t> Replay<'t> {
             Timeline { ops: vec![None; self.trace.ops.len()], calls: vec![None; self.trace.calls.len()] };
         pass::run::<1>(&self.model, [&plan], false, &mut timeline);
         timeline
+    }
+
+    /// What the answers to some changes take for granted.
+    fn assumptions(&self, changes: &[Change]) -> Vec<&'static str> {
+        let mut list = general_assumptions(changes);
+        for change in changes {
+            let (Change::Remove(set) | Change::Async(set)) = change else { continue };
+            if self.any_of(set, |call| self.may_bring_results(call)) {
+                list.push("the host does the same whether or not it has the results that it waited for");
+            }
+            let made = matches!(change, Change::Async(_));
+            if made && self.any_of(set, |call| self.copies(call, |from, _| from == MemoryKind::Pageable)) {
+                list.push(SAME_SPEED);
+            }
+        }
+        list.sort_unstable();
+        list.dedup();
+        list
+    }
+
+    /// Whether any call of a set is such.
+    fn any_of(&self, set: &CallSet, such: impl Fn(CallIdx) -> bool) -> bool {
+        match set {
+            CallSet::All => self.waits.calls().iter().any(|wait| such(wait.call)),
+            CallSet::Apis(apis) => {
+                let calls = &self.trace.calls;
+                calls.indices().any(|call| apis.iter().any(|api| api == self.trace.call_name(call)) && such(call))
+            }
+            CallSet::Calls(calls) => calls.iter().any(|&call| such(call)),
+        }
+    }
+
+    /// Whether the host may have waited in a call for what the device computed: in any wait that is not for memory to be
+    /// freed or for its own work to be done, and in a copy to the host.
+    fn may_bring_results(&self, call: CallIdx) -> bool {
+        let to_host = |_, to| matches!(to, MemoryKind::Pageable | MemoryKind::Pinned);
+        match self.waits.of(call).map(|wait| wait.cause) {
+            Some(WaitCause::Sync | WaitCause::SpinBody | WaitCause::SpinEnd | WaitCause::BlockingLaunch) => true,
+            Some(WaitCause::Free | WaitCause::Memset) => false,
+            Some(WaitCause::BlockingCopy | WaitCause::PageableCopy | WaitCause::Recorded) | None => {
+                self.copies(call, to_host)
+            }
+        }
+    }
+
+    /// Whether a call copies between such memories.
+    fn copies(&self, call: CallIdx, such: impl Fn(MemoryKind, MemoryKind) -> bool) -> bool {
+        let detail = |&op: &OpIdx| self.trace.op_detail(op);
+        let mut details = self.trace.call_ops(call).iter().map(detail);
+        details.any(|detail| matches!(detail, Detail::Copy { from, to, .. } if such(from, to)))
     }
 
     fn plan(&self, changes: &[Change]) -> Plan {
@@ -228,14 +278,15 @@ fn error(replayed: &[Extent], recorded: &[Extent]) -> f64 {
     replayed.iter().zip(recorded).map(of).fold(0.0, f64::max)
 }
 
-/// What the answers to some changes take for granted.
-fn assumptions(changes: &[Change]) -> Vec<&'static str> {
+/// What is taken for granted of copies that are to be made from page-locked memory.
+const SAME_SPEED: &str = "a copy takes as long on the device from page-locked memory as from pageable memory";
+
+/// What the answers to some changes take for granted, but for what depends on the calls.
+fn general_assumptions(changes: &[Change]) -> Vec<&'static str> {
     let mut list: Vec<&'static str> = Vec::new();
     for change in changes {
         list.extend_from_slice(match change {
-            Change::Remove(_) | Change::Async(_) => {
-                &["the host does the same whether or not it has the results that it waited for"][..]
-            }
+            Change::Remove(_) | Change::Async(_) => &[][..],
             Change::Graph => &[
                 "the launches of a run can be captured, and the host code between them only serves to launch",
                 "kernels that a graph runs side by side take as long as one after the other",
@@ -243,7 +294,7 @@ fn assumptions(changes: &[Change]) -> Vec<&'static str> {
                 "where no launch of a graph was recorded, it takes as long as one launch call and a fixed time for each \
                  further node: 0.75 µs unless set otherwise, as on an H200 where every node is recorded",
             ],
-            Change::Pinned => &["a copy takes as long on the device from page-locked memory as from pageable memory"],
+            Change::Pinned => &[SAME_SPEED],
             Change::Usual(_) => &["what held the calls up can be avoided, and took nothing but their own time"],
             Change::NoStreamWaits | Change::NoDefaultStream => {
                 &["the streams' work does not depend on each other, and ops keep their length when they overlap"]
@@ -252,7 +303,5 @@ fn assumptions(changes: &[Change]) -> Vec<&'static str> {
             Change::NoTracer(_) => &["the tracer adds the same to every call and to every launch"],
         });
     }
-    list.sort_unstable();
-    list.dedup();
     list
 }

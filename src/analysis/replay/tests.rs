@@ -358,9 +358,9 @@ fn groups_of_calls_are_priced_and_the_costliest_first() {
     let syncs: Vec<CallIdx> = waits.calls().iter().map(|wait| wait.call).collect();
     let (some, last) = (syncs[..15].to_vec(), syncs[19..].to_vec());
     let groups = [last.clone(), some.clone(), syncs.clone()];
-    let costs = sync_cost(&replay, &groups, 16);
+    let costs = sync_cost(&replay, &groups, 16, |_, _| false);
     assert_eq!(costs, [Some(Ns::ZERO), Some(Ns(15 * 7 * US)), Some(Ns(19 * 7 * US))]);
-    assert_eq!(sync_cost(&replay, &groups, 1), [None, None, Some(Ns(19 * 7 * US))]);
+    assert_eq!(sync_cost(&replay, &groups, 1, |_, _| false), [None, None, Some(Ns(19 * 7 * US))]);
     for (group, cost) in groups.into_iter().zip(costs) {
         let alone = replay.with(&[Change::Remove(CallSet::Calls(group))]);
         assert_eq!(alone.gain, cost, "side by side or alone");

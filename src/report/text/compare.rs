@@ -10,7 +10,6 @@ use super::Style;
 use super::names::{elide, harmless};
 use super::table::{Align, Cell, Table, paragraph};
 use super::units::{counted, factor, per_iteration, percent, percent_of, time};
-use super::words::because;
 use crate::analysis::Cause;
 use crate::report::compare::{Alignment, AnswersDiffer, Basis, Compare, Origin, Variant, Wall, describe};
 use crate::report::total;
@@ -184,7 +183,7 @@ fn roots(compare: &Compare, out: &mut dyn Write, style: Style) -> io::Result<()>
     let headings: Vec<String> =
         recorded.iter().map(|(variant, _)| elide(&harmless(&variant.variant), heading_width)).collect();
     let used = 2 + CAUSE + headings.iter().map(|heading| heading.width().max(8) + 2).sum::<usize>();
-    let meaning = |cause| if used + MEANING <= style.width { because(cause) } else { "" };
+    let meaning = |cause: Cause| if used + MEANING <= style.width { cause.because() } else { "" };
 
     let mut columns = vec![("", Align::Left)];
     columns.extend(recorded.iter().map(|_| ("", Align::Right)));

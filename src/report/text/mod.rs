@@ -17,11 +17,12 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style as Paint};
 
+pub use crate::analysis::words::{bytes, counted, grouped, moment, percent, percent_of, rate, time};
 pub use compare::render as render_compare;
 pub use gate::{render as render_gate, render_all as render_gates};
 pub use ranks::render as render_ranks;
 pub use report::render;
-pub use summary::{bytes, contents};
+pub use summary::contents;
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,27 +26,6 @@ fn joined(first: &[String], last: String) -> String {
     if first.is_empty() { last } else { format!("{} and {last}", first.join(", ")) }
 }
 
-/// A number of bytes with three significant digits: `850 B`, `8.60 kB`, `1.23 GB`.
-pub fn bytes(number: u64) -> String {
-    let mut scale = 1u64;
-    let mut unit = "B";
-    for next in ["kB", "MB", "GB", "TB"] {
-        // Half of the last digit shown would make a thousand of it.
-        if number < scale.saturating_mul(1_000) - scale / 2 {
-            break;
-        }
-        scale *= 1_000;
-        unit = next;
-    }
-    let digits = match number / scale {
-        _ if scale == 1 => 0,
-        0..10 => 2,
-        10..100 => 1,
-        _ => 0,
-    };
-    format!("{:.digits$} {unit}", number as f64 / scale as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,22 +66,5 @@ mod tests {
         );
         assert_eq!(contents(&trace(&[Copy])), "1 process, 1 copy over 1.00 µs");
         assert_eq!(contents(&trace(&[])), "1 process, no GPU activity over 0 ns");
-    }
-
-    #[test]
-    fn bytes_have_three_digits() {
-        for (number, text) in [
-            (0, "0 B"),
-            (999, "999 B"),
-            (1_000, "1.00 kB"),
-            (12_340, "12.3 kB"),
-            (999_400, "999 kB"),
-            (999_600, "1.00 MB"),
-            (1_234_567, "1.23 MB"),
-            (12_000_000_000, "12.0 GB"),
-            (u64::MAX, "18446744 TB"),
-        ] {
-            assert_eq!(bytes(number), text);
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! What is known about the selection.
 
-use eframe::egui::{self, Ui};
+use eframe::egui::{self, RichText, Ui};
 
 use super::link_ui;
 use crate::describe;
@@ -12,7 +12,7 @@ use crate::timeline::{Action, Timeline};
 /// A trace in one line.
 pub fn summary(doc: &Document) -> String {
     let Some(analysis) = doc.analysis() else {
-        return format!("{} events", format::count(doc.trace.event_count() as u64));
+        return format::things(doc.trace.event_count() as u64, "event", "events");
     };
     let parts = analysis.devices.iter().map(|device| {
         let idle = format::percent(device.idle_ns().0, device.span.len().0);
@@ -71,8 +71,14 @@ fn segments_ui(ui: &mut Ui, doc: &Document, at: crate::document::BubbleRef, pale
         ui.horizontal(|ui| {
             super::swatch(ui, palette.segment(segment.kind));
             let share = format::percent(segment.interval.len().0, bubble.interval.len().0);
-            ui.label(format!("{} · {share} · {}", segment.kind, format::duration(segment.interval.len().0)))
-                .on_hover_text(describe::segment(segment.kind));
+            let figures = format!("{share} · {}", format::duration(segment.interval.len().0));
+            ui.label(match describe::behind(doc, segment) {
+                Some(name) => format!("{} · {name} · {figures}", segment.kind),
+                None => format!("{} · {figures}", segment.kind),
+            });
+        });
+        ui.indent(segment.interval.start.0, |ui| {
+            ui.add(egui::Label::new(RichText::new(describe::segment(segment.kind)).color(palette.weak_text)).wrap());
         });
     }
 }

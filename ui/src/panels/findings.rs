@@ -165,7 +165,11 @@ fn finding_ui(
         ui.label(RichText::new(finding.severity.as_str()).color(severity(finding.severity, ui.visuals().dark_mode)));
         let (gain, span) = (finding.recoverable, span(full));
         let share = format::percent(gain.0, span.0);
-        let text = format!("fixing it takes {} ({share}) off {}", format::duration(gain.0), format::duration(span.0));
+        let text = format!(
+            "fixing it takes {} ({share}) off the span of {}",
+            format::duration(gain.0),
+            format::duration(span.0)
+        );
         ui.label(text);
     });
     ui.add_space(4.0);

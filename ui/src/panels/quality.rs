@@ -2,6 +2,7 @@
 //! is from.
 
 use bubblescope::analysis::Analysis;
+use bubblescope::report::text;
 use bubblescope::trace::CaptureMode;
 use eframe::egui::{self, RichText, Ui};
 
@@ -130,7 +131,7 @@ fn computed(doc: &Document, analysis: &Analysis) -> Vec<Fact> {
         Some(full) => match &full.replay {
             None => ("nothing to replay".to_owned(), false),
             Some(replay) => {
-                let error = format!("{:.2} % of the span", replay.unchanged_error * 100.0);
+                let error = format!("{} of the span", text::percent(replay.unchanged_error));
                 let withheld = if replay.withheld { ", too much: gains are withheld" } else { "" };
                 (format!("{error}{withheld}"), replay.withheld)
             }

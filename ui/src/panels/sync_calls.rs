@@ -57,19 +57,26 @@ impl Row for SyncRow {
         }),
         Column::figures(
             "Recoverable",
-            "What the span would lose without the calls, from the replay: the promise",
+            "What the span would lose without the calls or, where they submit work such as copies, without their wait; \
+             from the replay: the promise",
             90.0,
             |docs, row: Self| row.cell(docs, |found| Cell::maybe(found.recoverable)),
         ),
         Column::figures("Blocked", "Time inside the calls; not a cost", 85.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.blocked))
         }),
-        Column::figures("Useful wait", "Device busy while blocked", 85.0, |docs, row: Self| {
-            row.cell(docs, |found| Cell::Duration(found.useful_wait))
-        }),
-        Column::figures("Idle while blocked", "Device idle while blocked", 120.0, |docs, row: Self| {
-            row.cell(docs, |found| Cell::Duration(found.idle_while_blocked))
-        }),
+        Column::figures(
+            "Useful wait",
+            "Device busy while blocked; what is neither lies outside its span",
+            85.0,
+            |docs, row: Self| row.cell(docs, |found| Cell::Duration(found.useful_wait)),
+        ),
+        Column::figures(
+            "Idle while blocked",
+            "Device idle while blocked, inside its span; of several threads at once each counts",
+            120.0,
+            |docs, row: Self| row.cell(docs, |found| Cell::Duration(found.idle_while_blocked)),
+        ),
         Column::figures("Bubbles drained", "Whole bubbles that began under it", 110.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.bubbles_drained))
         }),

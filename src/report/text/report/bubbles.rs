@@ -8,7 +8,7 @@ use super::Style;
 use super::names::{op, short};
 use super::table::{Align, Cell, Table, paragraph};
 use super::units::{moment, time};
-use crate::analysis::{Confidence, SegmentKind};
+use crate::analysis::{Confidence, Rule, SegmentKind};
 use crate::report::contract::{Bubble, Report, Segment};
 use crate::report::total;
 
@@ -70,6 +70,9 @@ pub(super) fn bubbles(report: &Report, out: &mut dyn Write, style: Style) -> io:
 /// Whose fault a bubble is, as far as that is known.
 fn whose(bubble: &Bubble) -> String {
     let root = &bubble.root;
+    if root.rule == Rule::LegacyDefaultStream {
+        return "legacy default stream".to_owned();
+    }
     let blames = root.cause.blames_call();
     // The launch that came late was not always slow itself: one before it may have been.
     let longest = bubble.segments.iter().max_by_key(|segment| segment.dur_ns);

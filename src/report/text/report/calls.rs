@@ -48,10 +48,15 @@ pub(super) fn calls(report: &Report, out: &mut dyn Write, style: Style) -> io::R
     table.without_empty_columns().write(out, style, 2)?;
     more(out, style, report.sync_calls.len())?;
     let text = format!(
-        "waited: host time in the call, which costs nothing while the GPU is busy. idle: the part of it without GPU \
-         work. drained: bubbles that began during the call. caused: bubbles that exist because of it. refill: later \
+        "waited: host time in the call, which costs nothing while the GPU is busy. idle: the part of it in \
+         which the GPU stood idle between its first and its last work. drained: bubbles that began during the call. caused: bubbles that exist because of it. refill: later \
          bubbles until work was queued ahead again.{}",
-        if promised { " gain: what the span would lose without these calls." } else { "" }
+        if promised {
+            " gain: what the span would lose without these calls, or, where they \
+                         submit work such as copies, without their wait."
+        } else {
+            ""
+        }
     );
     paragraph(out, style, style.faint(), "  ", &text)
 }

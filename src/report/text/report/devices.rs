@@ -5,7 +5,6 @@ use std::io::{self, Write};
 
 use super::table::{Align, Cell, Table, paragraph};
 use super::units::{bar, count, counted, fraction, percent, percent_of, time};
-use super::words::{because, meanwhile};
 use super::{NEGLIGIBLE, Style, negligible};
 use crate::report::contract::{Device, Report};
 use crate::report::total;
@@ -91,14 +90,14 @@ pub(super) fn idle(report: &Report, out: &mut dyn Write, style: Style) -> io::Re
     let whose = if report.devices.len() > 1 { " (all GPUs added up)" } else { "" };
     style.section(out, &format!("Why the GPU was idle: root causes of its bubbles{whose}"))?;
     let roots = sum(report.devices.iter().map(|device| &device.idle_by_root));
-    breakdown(out, style, &roots, all, |cause| (cause.as_str(), because(cause)))?;
+    breakdown(out, style, &roots, all, |cause| (cause.as_str(), cause.because()))?;
 
     if negligible(report) {
         return Ok(());
     }
     style.section(out, "What the host and the GPU did in that time")?;
     let segments = sum(report.devices.iter().map(|device| &device.idle_by_segment));
-    breakdown(out, style, &segments, all, |kind| (kind.as_str(), meanwhile(kind)))
+    breakdown(out, style, &segments, all, |kind| (kind.as_str(), kind.meanwhile()))
 }
 
 fn sum<'a, K: Copy + Ord + 'a>(maps: impl Iterator<Item = &'a BTreeMap<K, Ns>>) -> Vec<(K, Ns)> {

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use super::table::paragraph;
 use super::units::{counted, moment, percent_of, time};
 use super::verdict::{largest, longest_of, within};
-use super::words::because;
 use super::{Style, negligible};
 use crate::analysis::Severity;
 use crate::report::contract::{Finding, Report};
@@ -42,7 +41,7 @@ fn none(report: &Report, style: Style) -> (anstyle::Style, String) {
     else {
         return (style.good(), nothing.to_owned());
     };
-    let cause = format!("{cause} ({}), {}", because(cause), percent_of(part, device.idle_ns));
+    let cause = format!("{cause} ({}), {}", cause.because(), percent_of(part, device.idle_ns));
     let cause = format!("The largest cause of idle time is {cause} of it");
     let Some(bubble) = longest_of(report, device) else {
         return (anstyle::Style::new(), format!("{nothing} {cause}, spread over many bubbles."));

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use super::names::harmless;
 use super::table::paragraph;
 use super::units::{counted, moment, percent, percent_of, time};
-use super::words::because;
 use super::{Style, negligible};
 use crate::analysis::{Cause, FindingId};
 use crate::report::contract::{Bubble, Device, Quality, Report};
@@ -44,7 +43,7 @@ pub(super) fn verdict(report: &Report, out: &mut dyn Write, style: Style) -> io:
             let within = if whose.is_empty() { within(bubble) } else { String::new() };
             format!("; {} of it once, at {}{within}", time(bubble.dur_ns), moment(bubble.start_ns))
         });
-        let text = format!("{share} of that: {}{whose}{once}.", because(cause));
+        let text = format!("{share} of that: {}{whose}{once}.", cause.because());
         paragraph(out, style, anstyle::Style::new(), "", &text)?;
     }
     if let Some(replay) = report.replay.as_ref().filter(|replay| !replay.withheld) {
@@ -54,8 +53,10 @@ pub(super) fn verdict(report: &Report, out: &mut dyn Write, style: Style) -> io:
             let set_up = set_up.map_or_else(String::new, |finding| {
                 format!(", {} of it from set-up that is done once", time(finding.recoverable_ns))
             });
+            let is_beyond = gain.gain_ns > worst.idle_ns;
             let (gain, share) = (time(gain.gain_ns), percent(gain.gain_fraction));
-            let text = format!("Up to {gain} ({share}) can be recovered{set_up}.");
+            let beyond = if is_beyond { ", more than the idle time: work would also overlap or go away" } else { "" };
+            let text = format!("Up to {gain} ({share}) can be recovered{set_up}{beyond}.");
             paragraph(out, style, anstyle::Style::new(), "", &text)?;
         }
     }
