@@ -205,7 +205,7 @@ fn range_facts(doc: &Document, range: RangeIdx, facts: &mut Vec<(&'static str, S
 fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, String)>) -> Option<(String, String)> {
     let (_, bubble) = doc.bubble(at)?;
     facts.push(("Root cause", format!("{} ({})", bubble.root.cause, confidence(bubble.root.confidence))));
-    facts.push(("That is", meaning(doc, at, bubble)));
+    facts.push(("Why", meaning(doc, at, bubble)));
     let titles = findings_of(doc, bubble).map(|finding| format!("{} ({})", finding.title, finding.id));
     let titles: Vec<String> = titles.collect();
     if !titles.is_empty() {
@@ -252,6 +252,9 @@ fn meaning(doc: &Document, at: BubbleRef, bubble: &Bubble) -> String {
             };
             format!("{because}, for {} of it{which}", format::duration(code))
         }
+        (Cause::BlockingCopy, _) if bubble.root.call == bubble.launch => {
+            format!("{because}, and could not start earlier itself")
+        }
         _ => because.to_owned(),
     }
 }
@@ -274,7 +277,7 @@ fn latency_facts(doc: &Document, op: OpIdx, call: CallIdx, facts: &mut Vec<(&'st
             "Queued for",
             format!("{}, behind earlier work of its stream", format::duration((free - launched).0)),
         ));
-        facts.push(("Started", format!("{} after that work", format::duration((start - free).0))));
+        facts.push(("Then started", format!("{} after that work", format::duration((start - free).0))));
     } else if launch_found_idle_device(doc, op, launched) {
         facts.push(("Launch latency", format::duration((start - launched).0)));
     } else {
@@ -421,8 +424,8 @@ pub fn why(rule: Rule) -> &'static str {
             "the call that was open when the device ran dry lasted at least half as long as the bubble"
         }
         Rule::OwnLaunchFillsHalf => {
-            "the call that submitted the next op waits for it, had begun when the device ran dry, and lasted at least \
-             half as long as the bubble"
+            "the call that submitted the next op waits for that op itself; it was open when the device ran dry and lasted at \
+             least half as long as the bubble"
         }
         Rule::FillsHalf => "calls of this kind fill at least half of the bubble",
         Rule::FirstLaunchLong => {

@@ -580,8 +580,8 @@ mod tests {
     fn figures_are_exact_for_programs_and_readable_for_people() {
         for (cell, shown, csv) in [
             (Cell::Duration(Ns(1_234_567)), "1.23 ms", "1234567"),
-            (Cell::Moment(Ns(5)), "0.000 000 005 s", "5"),
-            (Cell::Count(1_234), "1 234", "1234"),
+            (Cell::Moment(Ns(5)), "0.000 ms", "5"),
+            (Cell::Count(1_234), "1,234", "1234"),
             (Cell::Share(Ns(1), Ns(3)), "33.3 %", "0.333333"),
             (Cell::Share(Ns(1), Ns(0)), "–", ""),
             (Cell::Unknown, "–", ""),

@@ -303,7 +303,8 @@ fn the_text_at_the_pointer_tells_name_times_stream_and_launch_latency() {
         bubblescope::report::demangle(trace.op_name(op)),
         duration(times.len().0),
         bubblescope_ui::format::moment(times.start.0),
-        duration(latency.0),
+        // Its stream was free; what ran beside it on the other one is no launch latency.
+        format!("{}, while the GPU had other work", duration(latency.0)),
         trace.streams[1].id.to_string(),
     ] {
         assert!(harness.query_all_by_label(&text).count() > 0, "{text} is shown");
@@ -353,7 +354,7 @@ fn a_selected_bubble_is_joined_to_the_launch_that_came_late() {
     let Some(Item::Bubble(at)) = selected(&harness) else { panic!("no bubble") };
     assert!(harness.state().docs[0].bubble(at).unwrap().1.launch.is_some());
     assert_eq!(arrows(&harness).len(), 1);
-    for text in ["Root cause", "Before", "After", "Because", "Where the time went"] {
+    for text in ["Root cause", "Before", "After", "Judged by", "Why", "Where the time went"] {
         harness.get_by_label(text);
     }
 }

@@ -5,6 +5,7 @@ mod gestures;
 mod looks;
 mod moves;
 mod rows;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -348,7 +349,8 @@ fn findings_are_withheld_with_a_reason_or_shown_with_a_remedy() {
     }
     harness.get_by_label("Quality").click();
     harness.run_steps(2);
-    let error = format!("{:.2} % of the span", full.replay.as_ref().unwrap().unchanged_error * 100.0);
+    let error = full.replay.as_ref().unwrap().unchanged_error;
+    let error = format!("{} of the span", bubblescope::report::text::percent(error));
     assert!(harness.query_all_by_label_contains(&error).count() > 0, "{error} is shown");
 }
 

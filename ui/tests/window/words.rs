@@ -1,0 +1,118 @@
+//! What the window says is what the analysis knows.
+
+use bubblescope_ui::App;
+use bubblescope_ui::describe::{Description, describe};
+use bubblescope_ui::document::Item;
+use bubblescope_ui::panels::Tab;
+use egui_kittest::Harness;
+
+use crate::looks::texts;
+use crate::{planted, replayed, settle};
+
+/// The window with a recording of the ten that have one cause of idle time each.
+fn window(name: &str) -> Harness<'static, App> {
+    let builder = Harness::builder().with_size([1700.0, 1300.0]);
+    let mut harness = builder.build_eframe(|creation| App::new(&creation.egui_ctx, &[planted(name)]));
+    settle(&mut harness);
+    replayed(&mut harness);
+    harness
+}
+
+/// The description of the longest bubble of the finding, and that of the op after it.
+fn longest_bubble(harness: &Harness<'_, App>) -> [Description; 2] {
+    let doc = &harness.state().docs[0];
+    let found = &doc.full().unwrap().findings.found;
+    let ours = doc.bubbles().filter(|(_, bubble)| found.first().is_none_or(|finding| finding.concerns(bubble)));
+    let (at, bubble) = ours.max_by_key(|(_, bubble)| bubble.interval.len()).unwrap();
+    [Item::Bubble(at), Item::Op(bubble.after)].map(|item| describe(doc, item).unwrap())
+}
+
+fn fact<'d>(of: &'d Description, name: &str) -> Option<&'d str> {
+    of.facts.iter().find(|(fact, _)| *fact == name).map(|(_, value)| value.as_str())
+}
+
+#[test]
+fn a_bubble_says_why_and_names_its_finding() {
+    for (name, why, finding, call) in [
+        ("allocation", "the host was allocating or freeing memory", "allocation-in-loop", "Call"),
+        ("blocking-copy", "a copy held the host up", "scalar-readback", "Call"),
+        (
+            "default-stream",
+            "queued work waited for another stream or event, through the legacy default stream",
+            "default-stream",
+            "Next launch",
+        ),
+        ("dependency", "queued work waited for another stream or event", "no-overlap", "Call"),
+        (
+            "host-bound",
+            "the host ran its own code between CUDA calls, for 272 µs of it; which code the recording does not tell: \
+             `bubble-report record --nvtx` names ranges",
+            "host-bound-step",
+            "Next launch",
+        ),
+        ("launch-bound", "the GPU was faster than the host could launch", "tiny-launches", "Next launch"),
+        ("module-load", "GPU code was being loaded or compiled", "lazy-loading", "Call"),
+        ("pageable-copy", "a copy held the host up, and could not start earlier itself", "pageable-async-copy", "Call"),
+        ("sync", "the host waited for the GPU before launching more", "sync-after-launch", "Call"),
+    ] {
+        let harness = window(name);
+        let [bubble, _] = longest_bubble(&harness);
+        assert_eq!(fact(&bubble, "Why"), Some(why), "{name}");
+        let named = fact(&bubble, "Finding").unwrap();
+        assert!(named.ends_with(&format!(" ({finding})")), "{name}: {named}");
+        assert!(fact(&bubble, call).is_some(), "{name}: {bubble:?}");
+        // A rule that speaks of the call that drained the device speaks of one that is named.
+        let judged = fact(&bubble, "Judged by").unwrap();
+        let drains = judged.starts_with("the call that was open when the device ran dry");
+        assert!(!drains || fact(&bubble, "Drained by").is_some(), "{name}: {bubble:?}");
+    }
+}
+
+#[test]
+fn a_launch_latency_is_no_time_in_a_queue() {
+    for (name, latency, queued, then) in [
+        ("sync", Some("9.26 µs"), None, None),
+        ("default-stream", None, Some("10.6 ms, behind earlier work of its stream"), Some("34.5 µs after that work")),
+        ("pageable-copy", None, Some("46.6 µs, behind earlier work of its stream"), Some("81.9 µs after that work")),
+    ] {
+        let [_, op] = longest_bubble(&window(name));
+        let facts = ["Launch latency", "Queued for", "Then started"].map(|name| fact(&op, name));
+        assert_eq!(facts, [latency, queued, then], "{name}");
+    }
+}
+
+/// The first word after a lone `1` that has the ending of many things.
+fn one_of_many(text: &str) -> Option<&str> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let units = ["ns", "µs", "ms", "s", "is", "was", "has"];
+    let many = |word: &&str| word.ends_with('s') && !units.contains(word);
+    words
+        .windows(2)
+        .filter(|pair| pair[0] == "1")
+        .map(|pair| pair[1].trim_matches(|c: char| !c.is_alphabetic()))
+        .find(many)
+}
+
+#[test]
+fn one_thing_is_never_said_to_be_many() {
+    assert_eq!((one_of_many("all 1 findings."), one_of_many("1 ms, 11 findings")), (Some("findings"), None));
+    for name in ["pageable-copy", "graph-internal", "sync"] {
+        let mut harness = window(name);
+        for (tab, title) in Tab::ALL {
+            harness.state_mut().panels.tab = tab;
+            harness.state_mut().panels.search.text = "cuCtxSynchronize".to_owned();
+            harness.run_steps(3);
+            for (text, _) in texts(&harness) {
+                assert_eq!(one_of_many(&text), None, "{name}, {title}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_op_of_a_graph_is_named_by_its_place() {
+    let harness = window("graph-internal");
+    let doc = &harness.state().docs[0];
+    let op = doc.trace.ops.indices().filter(|op| doc.trace.ops.graph[op.index()].is_some()).nth(1).unwrap();
+    assert_eq!(fact(&describe(doc, Item::Op(op)).unwrap(), "Graph"), Some("2, op 2 of 20 of this launch"));
+}
