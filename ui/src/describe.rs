@@ -53,7 +53,7 @@ fn named(doc: &Document, item: Item) -> [Option<(&'static str, Item)>; 4] {
         Item::Bubble(at) => {
             let Some((_, bubble)) = doc.bubble(at) else { return [None; 4] };
             [
-                bubble.root.call.map(|call| ("Call", Item::Call(call))),
+                bubble.root.call.map(|call| (root_call_name(&bubble.root), Item::Call(call))),
                 bubble.drained_by.map(|drain| ("Drained by", Item::Call(drain.call))),
                 Some(("Before", Item::Op(bubble.before))),
                 Some(("After", Item::Op(bubble.after))),
@@ -282,7 +282,7 @@ fn latency_facts(doc: &Document, op: OpIdx, call: CallIdx, facts: &mut Vec<(&'st
         facts.push(("Launch latency", format::duration((start - launched).0)));
     } else {
         facts.push((
-            "From launch to start",
+            "Launch to start",
             format!("{}, while the GPU had other work", format::duration((start - launched).0)),
         ));
     }

@@ -24,6 +24,10 @@ pub fn summary(doc: &Document) -> String {
     if parts.is_empty() { "no GPU activity".to_owned() } else { parts.join(" · ") }
 }
 
+/// Room for the name of a fact, and between it and its value.
+const NAMES_WIDTH: f32 = 100.0;
+const SPACING: f32 = 12.0;
+
 /// What is known about the selection.
 pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: &mut Vec<Action>) {
     let palette = Palette::of(ui.visuals());
@@ -41,7 +45,9 @@ pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: 
         actions.push(Action::ZoomTo(pick));
     }
     ui.add_space(4.0);
-    egui::Grid::new("selection").num_columns(2).spacing([12.0, 4.0]).show(ui, |ui| {
+    // Values wrap beside the names: whatever is selected, the panel stays as wide as it is.
+    let values = (ui.available_width() - NAMES_WIDTH - SPACING).max(100.0);
+    egui::Grid::new("selection").num_columns(2).spacing([SPACING, 4.0]).max_col_width(values).show(ui, |ui| {
         for (at, (name, value)) in found.facts.iter().enumerate() {
             ui.colored_label(palette.weak_text, *name);
             match found.links.iter().find(|(of, _)| *of == at) {
@@ -68,7 +74,7 @@ fn segments_ui(ui: &mut Ui, doc: &Document, at: crate::document::BubbleRef, pale
     ui.add_space(8.0);
     ui.strong("Where the time went");
     for segment in device.segments_of(bubble) {
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             super::swatch(ui, palette.segment(segment.kind));
             let share = format::percent(segment.interval.len().0, bubble.interval.len().0);
             let figures = format!("{share} · {}", format::duration(segment.interval.len().0));

@@ -59,7 +59,12 @@ fn remedy_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -> bool {
         let share = format::percent(finding.recoverable.0, replay.span.0);
         ui.strong("What to fix:");
         let link = link_ui(ui, &finding.title).on_hover_text("Show what it rests on, and the remedy");
-        ui.colored_label(palette.weak_text, format!("gains {gain}, {share} of the span"));
+        let idle = full.analysis.devices.iter().map(|device| device.idle_ns()).max().unwrap_or_default();
+        let beyond = match finding.recoverable > idle {
+            true => ", more than the idle time: work would also overlap or go away",
+            false => "",
+        };
+        ui.colored_label(palette.weak_text, format!("gains {gain}, {share} of the span{beyond}"));
         link.clicked()
     })
     .inner
@@ -197,11 +202,12 @@ fn breakdown_ui<K: Copy + Ord + Display>(
     let mut clicked = None;
     for (kind, ns) in parts {
         let (meaning, click) = meaning(kind);
-        let hint = click.map_or_else(|| meaning.to_owned(), |click| format!("{meaning}\n{click}"));
-        let bar = Bar { name: &kind.to_string(), part: ns, whole: idle, color: color(kind), hint: &hint };
+        let hint = click.unwrap_or(meaning);
+        let bar = Bar { name: &kind.to_string(), part: ns, whole: idle, color: color(kind), hint };
         if bar.show(ui, click.is_some(), palette).clicked() {
             clicked = Some(kind);
         }
+        ui.label(RichText::new(meaning).small().color(palette.weak_text));
     }
     clicked
 }

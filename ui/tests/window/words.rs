@@ -2,9 +2,10 @@
 
 use bubblescope_ui::App;
 use bubblescope_ui::describe::{Description, describe};
-use bubblescope_ui::document::Item;
+use bubblescope_ui::document::{Item, Pick};
 use bubblescope_ui::panels::Tab;
 use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable as _;
 
 use crate::looks::texts;
 use crate::{planted, replayed, settle};
@@ -115,4 +116,26 @@ fn an_op_of_a_graph_is_named_by_its_place() {
     let doc = &harness.state().docs[0];
     let op = doc.trace.ops.indices().filter(|op| doc.trace.ops.graph[op.index()].is_some()).nth(1).unwrap();
     assert_eq!(fact(&describe(doc, Item::Op(op)).unwrap(), "Graph"), Some("2, op 2 of 20 of this launch"));
+}
+
+/// Whatever is selected, the panel beside the timeline stays as wide as it is: nothing on the timeline moves.
+#[test]
+fn the_details_of_anything_are_as_wide_as_those_of_anything_else() {
+    for name in ["default-stream", "dependency", "graph-internal", "host-bound", "pageable-copy"] {
+        let mut harness = Harness::builder()
+            .with_size([1300.0, 800.0])
+            .build_eframe(|creation| App::new(&creation.egui_ctx, &[planted(name)]));
+        settle(&mut harness);
+        replayed(&mut harness);
+        let whole = harness.get_by_label("timeline").rect();
+        let doc = &harness.state().docs[0];
+        let bubbles: Vec<Item> = doc.bubbles().step_by(60).map(|(at, _)| Item::Bubble(at)).collect();
+        let ops = doc.trace.ops.indices().step_by(70).map(Item::Op);
+        let calls = doc.trace.calls.indices().step_by(70).map(Item::Call);
+        for item in bubbles.into_iter().chain(ops).chain(calls).collect::<Vec<Item>>() {
+            harness.state_mut().timeline.selected = Some(Pick { doc: 0, item });
+            harness.run_steps(3);
+            assert_eq!(harness.get_by_label("timeline").rect(), whole, "{name}: {item:?}");
+        }
+    }
 }
