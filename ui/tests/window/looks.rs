@@ -12,7 +12,7 @@ use egui_kittest::kittest::Queryable as _;
 use crate::{planted, press, replayed, settle};
 
 /// Texts and what can be seen of them.
-pub fn texts(harness: &Harness<'_, App>) -> Vec<(String, Rect)> {
+pub(crate) fn texts(harness: &Harness<'_, App>) -> Vec<(String, Rect)> {
     fn collect(shape: &Shape, clip: Rect, texts: &mut Vec<(String, Rect)>) {
         match shape {
             Shape::Vec(shapes) => shapes.iter().for_each(|shape| collect(shape, clip, texts)),
