@@ -77,7 +77,7 @@ fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, Str
     let (own, found): (Item, Vec<&Handover>) = match item {
         Item::Bubble(at) => {
             let Some((_, bubble)) = doc.bubble(at) else { return };
-            (Item::Op(bubble.after), doc.handovers.before(bubble.after).take(MOST_HANDOVERS).collect())
+            (Item::Op(bubble.after), doc.waits_of(bubble).take(MOST_HANDOVERS).collect())
         }
         _ => (item, doc.handovers.of(item).take(MOST_HANDOVERS).collect()),
     };

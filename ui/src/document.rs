@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bubblescope::analysis::{Analysis, Bubble, DeviceAnalysis, FullAnalysis};
+use bubblescope::analysis::{Analysis, Bubble, Cause, DeviceAnalysis, FullAnalysis};
 use bubblescope::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, RangeIdx, StreamIdx, ThreadIdx, Trace};
 
 use crate::format;
-use crate::handovers::Handovers;
+use crate::handovers::{Handover, Handovers};
 use crate::launches::{self, LaunchFigures};
 use crate::rows::{self, Row, Scene};
 
@@ -247,6 +247,12 @@ impl Document {
                 .enumerate()
                 .map(move |(index, bubble)| (BubbleRef { device: device as u32, index: index as u32 }, bubble))
         })
+    }
+
+    /// The waits for events that made a bubble: none where something else did.
+    pub fn waits_of(&self, bubble: &Bubble) -> impl Iterator<Item = &Handover> {
+        let waited = bubble.root.cause == Cause::Dependency;
+        self.handovers.before(bubble.after).filter(move |_| waited)
     }
 
     /// The longest of the bubbles that are looked for, and of equals the first.

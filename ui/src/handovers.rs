@@ -89,7 +89,7 @@ impl Handovers {
 /// The first op of a stream whose correlation id is not lower than `id`. A stream runs its work in the order in which it
 /// was submitted.
 fn first_after(trace: &Trace, stream: StreamIdx, id: CorrelationId) -> Option<OpIdx> {
-    let ops = trace.streams.get(stream.index())?.ops.clone();
+    let ops = trace.streams.get(stream.index()).filter(|_| id.is_some())?.ops.clone();
     let correlations = trace.ops.correlation.get(ops.start as usize..ops.end as usize)?;
     let at = correlations.partition_point(|&correlation| correlation < id);
     (at < correlations.len()).then(|| OpIdx(ops.start + at as u32))

@@ -329,7 +329,7 @@ impl Canvas<'_> {
                 let fill = self.palette.cause(bubble.root.cause).gamma_multiply(0.12);
                 self.paint_band(painter, doc.shifted(bubble.interval), fill);
                 self.paint_segments(painter, pick.doc, at);
-                let held = doc.handovers.before(bubble.after).take(MOST_ARROWS);
+                let held = doc.waits_of(bubble).take(MOST_ARROWS);
                 held.for_each(|handover| self.paint_handover(painter, pick.doc, handover));
                 if let Some(call) = bubble.launch {
                     self.arrow(painter, pick.doc, Item::Call(call), Item::Op(bubble.after));

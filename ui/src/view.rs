@@ -113,8 +113,10 @@ impl Viewport {
         let length = bounds.end.0.saturating_sub(bounds.start.0).max(1);
         let widest = length.saturating_add(length / 5).max(Self::MIN_SPAN);
         let span = self.span.min(widest);
+        // What a wider view had in its middle stays there.
+        let start = self.start.saturating_add((self.span - span) / 2);
         let (low, high) = (bounds.start.0.saturating_sub(span / 2), bounds.end.0.saturating_sub(span / 2));
-        Self::new(self.start.clamp(low, high.max(low)), span)
+        Self::new(start.clamp(low, high.max(low)), span)
     }
 
     /// The nearest view of the same span that shows the whole of `interval`, or its start if it does not fit.
@@ -236,6 +238,16 @@ mod tests {
             let view = Viewport::new(start, span).clamped(bounds);
             prop_assert!(view.start() <= bounds.end.0 && view.end() >= bounds.start.0);
             prop_assert_eq!(view.clamped(bounds), view);
+        }
+
+        #[test]
+        fn a_clamped_view_of_an_interval_still_shows_all_of_it(
+            from in 0_i64..1 << 50, len in 1_000_i64..1 << 50, share in (0.0_f64..=1.0, 0.0_f64..=1.0), margin in 0.0_f64..4.0,
+        ) {
+            let at = |share: f64| Ns(from + (len as f64 * share) as i64);
+            let interval = Interval::new(at(share.0.min(share.1)), at(share.0.max(share.1)));
+            let view = Viewport::of(interval, margin).clamped(Interval::new(Ns(from), Ns(from + len)));
+            prop_assert!(view.start() <= interval.start.0 + 1 && view.end() >= interval.end.0 - 1, "{view:?} of {interval:?}");
         }
 
         #[test]
