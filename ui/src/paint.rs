@@ -16,6 +16,8 @@ const BOX_COLUMNS: f64 = 3.0;
 
 /// A column in the units of positions.
 const COLUMN: i64 = 1 << 16;
+/// What is narrower is shown by shares alone: so many of it would make a pattern of their own.
+const SQUARED: i64 = 2 * COLUMN;
 /// A cell's share of 1.
 const WHOLE: u32 = 1 << 15;
 /// Shares of a column that may be one and the same: cells are not as fine as the ends of intervals.
@@ -51,7 +53,7 @@ pub struct Columns {
     boxes: Vec<WideBox>,
     /// Whether ends are kept.
     squares: bool,
-    /// From where to where, in columns, intervals go that are at least a column wide.
+    /// From where to where, in columns, intervals go that are at least [`SQUARED`] wide.
     ends: Vec<(f32, f32)>,
 }
 
@@ -117,7 +119,7 @@ impl Columns {
         }
     }
 
-    /// The same for bars: whatever is wider than a column ends where columns do, because one that it fills in part would
+    /// The same for bars: whatever is wider than two columns ends where columns do, because one that it fills in part would
     /// be a step at its end. Columns that something else fills, too, stay as they are.
     pub fn fill_squared(&mut self, lane: &Lane, view: Viewport, width: usize) {
         self.squares = true;
@@ -188,7 +190,7 @@ impl Columns {
         for (at, (start, end, tint)) in range.clone().zip(lane.intervals(range)) {
             let (left, right) = (scale.position(start.max(from)), scale.position(end.min(to)));
             self.add(left, right, WHOLE, tint.look());
-            if self.squares && right - left >= COLUMN {
+            if self.squares && right - left >= SQUARED {
                 self.ends.push((scale.x(start) as f32, scale.x(end) as f32));
             }
             // Roughly: whether it is a box is looked at again.
@@ -536,7 +538,7 @@ mod tests {
     #[test]
     fn a_squared_box_has_no_steps_and_hides_nothing_beside_it() {
         // Columns of 10 ns: boxes with ends within columns, and between two of them one column that both share.
-        let pieces = [piece(23, 87), piece(96, 134), piece(136, 198), piece(306, 318), piece(404, 408)];
+        let pieces = [piece(23, 87), piece(96, 134), piece(136, 198), piece(306, 330), piece(404, 418)];
         let lane = &pack(pieces.len(), |at| pieces[at])[0];
         let mut columns = Columns::default();
         columns.fill(lane, Viewport::new(0, 1_000), 100);
@@ -545,9 +547,9 @@ mod tests {
         columns.fill_squared(lane, Viewport::new(0, 1_000), 100);
         let after: Vec<f32> = columns.shown().iter().map(|column| column.share()).collect();
         let full: Vec<usize> = (0..100).filter(|&at| after[at] > 0.999).collect();
-        assert_eq!(full, [2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16, 17, 18, 19, 31]);
+        assert_eq!(full, [2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16, 17, 18, 19, 31, 32]);
         let partly: Vec<usize> = (0..100).filter(|&at| after[at] > 0.0 && after[at] < 0.999).collect();
-        assert_eq!(partly, [13, 40], "the gap between two boxes is still seen, and what is narrower than a column");
+        assert_eq!(partly, [13, 40, 41], "the gap between two boxes is still seen, and the shares of what is narrow");
     }
 
     #[test]
