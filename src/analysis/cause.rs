@@ -142,7 +142,7 @@ words! {
 }
 
 impl SegmentKind {
-    /// What the time went to, as a clause: `the host was inside a launch call`.
+    /// What the time went to, as a clause: `the host was inside a call that submits work`.
     pub const fn meanwhile(self) -> &'static str {
         match self {
             Self::Profiler => "the profiler kept the host",
@@ -150,7 +150,7 @@ impl SegmentKind {
             Self::GraphBuild => "a CUDA graph was built or changed",
             Self::Allocation => "memory was allocated or freed",
             Self::SyncReturn => "a blocking call had not returned yet",
-            Self::LaunchCall => "the host was inside a launch call",
+            Self::LaunchCall => "the host was inside a call that submits work",
             Self::Api => "the host was inside another CUDA call",
             Self::HostCode => "the host ran its own code, outside CUDA",
             Self::LaunchLatency => "launched work was on its way to the GPU",

@@ -333,7 +333,7 @@ fn several_recordings_have_a_row_each_the_worst_first() {
     std::fs::write(folder.path().join("other.parquet"), "no recording").unwrap();
     let (code, _, stderr) = outcome(bubble_report().arg(folder.path()));
     assert_eq!(code, 3, "{stderr}");
-    assert!(stderr.contains("1 of 3 files have nothing to analyse") && stderr.contains("other.parquet"), "{stderr}");
+    assert!(stderr.contains("1 of 3 files has nothing to analyse") && stderr.contains("other.parquet"), "{stderr}");
     let found = |id: &str| ranks["findings"].as_array().unwrap().iter().find(|found| found["id"] == id).cloned();
     let readback = found("scalar-readback").unwrap();
     assert_eq!(readback["files"], 1);

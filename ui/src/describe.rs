@@ -253,7 +253,7 @@ fn meaning(doc: &Document, at: BubbleRef, bubble: &Bubble) -> String {
             format!("{because}, for {} of it{which}", format::duration(code))
         }
         (Cause::BlockingCopy, _) if bubble.root.call == bubble.launch => {
-            format!("{because}, and could not start earlier itself")
+            "the GPU waited for the copy itself, whose call was still at work".to_owned()
         }
         _ => because.to_owned(),
     }
@@ -416,7 +416,7 @@ pub fn why(rule: Rule) -> &'static str {
         Rule::RecordedWait => "a recorded stream wait lies before the op",
         Rule::StreamWasFree => "the op was enqueued and its own stream was free before the device ran dry",
         Rule::LegacyDefaultStream => {
-            "the op before is on another stream, and one of the two is the legacy default stream: each waits for the other"
+            "the op before is on another stream, and one of the two is the legacy default stream: work on either waits for earlier work on the other"
         }
         Rule::QueuedBehind => "the op was enqueued behind the op that ended at the bubble's start",
         Rule::NoLaunch => "the op has no launch call in the trace",

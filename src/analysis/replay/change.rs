@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::analysis::words::counted;
 use crate::trace::{CallIdx, Ns, base_name};
 
 /// Blocking calls to change.
@@ -166,7 +167,7 @@ impl fmt::Display for CallSet {
         match self {
             Self::All => f.write_str("every blocking call"),
             Self::Apis(names) => f.write_str(&names.join(",")),
-            Self::Calls(calls) => write!(f, "{} calls", calls.len()),
+            Self::Calls(calls) => f.write_str(&counted(calls.len() as u64, "call", "calls")),
         }
     }
 }

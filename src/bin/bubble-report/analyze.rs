@@ -3,6 +3,7 @@
 use anyhow::{anyhow, bail};
 use bubblescope::analysis::replay::{CallSet, Change};
 use bubblescope::analysis::{self, Analysis, windows};
+use bubblescope::report::text::counted;
 use bubblescope::report::{self, Report};
 use bubblescope::trace::{Interval, Trace, base_name};
 
@@ -100,7 +101,8 @@ pub(crate) fn refuse_nothing(trace: &Trace, path: &str) -> Result<(), Failure> {
     }
     let launches = trace.calls.kind.iter().filter(|kind| kind.submits()).count();
     let what = if launches > 0 {
-        format!("has {launches} launches and no record of device work: GPU activity was not captured")
+        let launches = counted(launches as u64, "launch", "launches");
+        format!("has {launches} and no record of device work: GPU activity was not captured")
     } else {
         "has no GPU activity".to_owned()
     };

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use bubblescope::atomic::write_atomically;
+use bubblescope::report::text::counted;
 use cupti::spool::{Paths, compact as compact_spool};
 
 use crate::args::ConvertArgs;
@@ -20,7 +21,8 @@ pub(crate) fn convert(args: &ConvertArgs) -> Outcome {
         kind => {
             let trace = open(input).map_err(anyhow::Error::from)?;
             output::write_trace(&trace, output, kind)?;
-            output::remark(&format!("{}: {} events", output.display(), trace.event_count()));
+            let events = counted(trace.event_count() as u64, "event", "events");
+            output::remark(&format!("{}: {events}", output.display()));
             trace.meta.warnings.iter().for_each(|warning| output::remark(warning));
         }
     }

@@ -65,7 +65,9 @@ impl Results {
         let nothing = failed().all(|failure| matches!(failure, Failure::Nothing(_)));
         let error = match (bad == all, nothing) {
             (true, _) => anyhow!("none of {all} files can be used; the first: {first}"),
+            (false, true) if bad == 1 => anyhow!("1 of {all} files has nothing to analyse: {first}"),
             (false, true) => anyhow!("{bad} of {all} files have nothing to analyse; the first: {first}"),
+            (false, false) if bad == 1 => anyhow!("1 of {all} files cannot be used: {first}"),
             (false, false) => anyhow!("{bad} of {all} files cannot be used; the first: {first}"),
         };
         Some(if nothing { Failure::Nothing(error) } else { Failure::Unusable(error) })

@@ -126,7 +126,11 @@ impl<'b> ProcessConverter<'b> {
         let unpaired = self.ranges.len();
         let meta = &mut self.builder.meta;
         if unpaired > 0 {
-            meta.warnings.push(format!("{unpaired} ranges have only one end in the recording and were left out"));
+            let ranges = match unpaired {
+                1 => "1 range has only one end in the recording and was left out".to_owned(),
+                many => format!("{many} ranges have only one end in the recording and were left out"),
+            };
+            meta.warnings.push(ranges);
         }
         meta.losses.unreadable_records = meta.losses.unreadable_records.saturating_add(self.unreadable);
     }

@@ -298,7 +298,7 @@ fn every_kind_of_record_finds_its_place() {
     let losses = trace.meta.losses;
     assert_eq!((losses.ops_without_time, losses.unfinished_ops, losses.unreadable_records), (1, 1, 1));
     assert_eq!((losses.dropped_records, losses.cut_bytes, losses.impossible_times), (0, 0, 0));
-    assert_eq!(trace.meta.warnings, ["1 ranges have only one end in the recording and were left out"]);
+    assert_eq!(trace.meta.warnings, ["1 range has only one end in the recording and was left out"]);
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn breakdown_ui<K: Copy + Ord + Display>(
         if bar.show(ui, click.is_some(), palette).clicked() {
             clicked = Some(kind);
         }
-        ui.label(RichText::new(meaning).small().color(palette.weak_text));
+        ui.label(RichText::new(meaning).size(11.0).color(palette.weak_text));
     }
     clicked
 }

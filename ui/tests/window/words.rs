@@ -53,7 +53,12 @@ fn a_bubble_says_why_and_names_its_finding() {
         ),
         ("launch-bound", "the GPU was faster than the host could launch", "tiny-launches", "Next launch"),
         ("module-load", "GPU code was being loaded or compiled", "lazy-loading", "Call"),
-        ("pageable-copy", "a copy held the host up, and could not start earlier itself", "pageable-async-copy", "Call"),
+        (
+            "pageable-copy",
+            "the GPU waited for the copy itself, whose call was still at work",
+            "pageable-async-copy",
+            "Call",
+        ),
         ("sync", "the host waited for the GPU before launching more", "sync-after-launch", "Call"),
     ] {
         let harness = window(name);
