@@ -429,6 +429,19 @@ fn programs_are_recorded_from_end_to_end() {
     let (code, stderr, trace) = record("exec \"$0\" inject:1 launch:1:300 sleep:700 kill:9", "");
     assert_eq!((code, trace.map(|trace| trace.ops.len())), (137, Some(300)), "{stderr}");
 
+    // Whatever a program does to its descriptors, its folder, its parents or its children's environment.
+    for (script, kernels) in [
+        ("exec \"$0\" close-standard inject:1 launch:1:50 print exit:4", 50),
+        ("exec \"$0\" close inject:1 launch:1:50 exit:4", 50),
+        ("mkdir sub; cd sub; rmdir ../sub; exec \"$0\" inject:1 launch:1:50 exit:4", 50),
+        ("\"$0\" inject:1 launch:1:40 say | (\"$0\" inject:1 launch:1:30; cat > /dev/null); exit 4", 70),
+        ("(setsid \"$0\" inject:1 launch:1:50 sleep:500 > /dev/null 2>&1 &); exit 4", 50),
+        ("env -i TARGET_MOCK=\"$TARGET_MOCK\" \"$0\" launch:1:9; exec \"$0\" inject:1 launch:1:50 exit:4", 50),
+    ] {
+        let (code, stderr, trace) = record(script, "");
+        assert_eq!((code, trace.map(|trace| trace.ops.len())), (4, Some(kernels)), "{script}: {stderr}");
+    }
+
     let (_, stderr, trace) =
         record("exec \"$0\" inject:1 launch:1:30 sleep:700 exec inject:1 launch:1:40", "times=now");
     let trace = trace.unwrap();
