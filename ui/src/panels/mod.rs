@@ -203,6 +203,9 @@ fn trace_name(docs: &[Document], doc: usize) -> Cell<'_> {
     docs.get(doc).map_or(Cell::Unknown, |doc| Cell::text(&doc.name))
 }
 
+/// From the line on which letters stand to the line below a link.
+const UNDERLINE: f32 = 2.0;
+
 /// Words that lead somewhere. Under the pointer a line stands below the letters, where egui's own would touch them.
 pub(crate) fn link_ui(ui: &mut Ui, text: impl Into<egui::WidgetText>) -> egui::Response {
     let (at, galley, response) = egui::Label::new(text).selectable(false).sense(Sense::click()).layout_in_ui(ui);
@@ -220,9 +223,6 @@ pub(crate) fn link_ui(ui: &mut Ui, text: impl Into<egui::WidgetText>) -> egui::R
     ui.painter().galley(at, galley, color);
     response.on_hover_cursor(egui::CursorIcon::PointingHand)
 }
-
-/// From the line on which letters stand to the line below a link.
-const UNDERLINE: f32 = 2.0;
 
 /// A small square that says which colour stands for a line of text.
 pub(crate) fn swatch(ui: &mut Ui, color: Color32) {
