@@ -282,6 +282,18 @@ def resident(pid):
     return found or None
 
 
+def writer_times(pid):
+    """Seconds that the thread which writes the spool ran, and waited for a processor."""
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
+        try:
+            if (task / "comm").read_text().startswith("bubbles-spool"):
+                ran, waited, _ = (task / "schedstat").read_text().split()
+                return {"ran_s": int(ran) / 1e9, "waited_s": int(waited) / 1e9}
+        except (OSError, ValueError):
+            pass
+    return {}
+
+
 def punch(descriptor, start, end):
     """Gives the disk space of a part of a file back; its length stays. False when the file system cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -313,7 +325,8 @@ def watch(program, seconds, extra, scratch, log):
         if memory:
             samples.append({"s": round(time.monotonic() - begun, 2), "rss_kb": memory.get("VmRSS"),
                             "anon_kb": memory.get("RssAnon"), "spool_bytes": written,
-                            "drops": walker.drops if walker else None})
+                            "drops": walker.drops if walker else None, "pool_kb": walker.pool_bytes // 1024 if walker else None,
+                            **writer_times(job.pid)})
         if shutil.disk_usage(folder).free < LEAST_FREE:
             stopped = "the disk was nearly full"
             job.terminate()
@@ -346,8 +359,7 @@ def memory(options):
         machine.built([machine.build(HERE.parent / "compat" / "minutes.cu", program)])
         library, request = machine.injection()
         log = pathlib.Path(scratch) / "log"
-        alone = max(5, min(25, options.seconds / 8))
-        bare = options.seconds / 3
+        alone, bare = max(5, min(10, options.seconds / 8)), options.seconds / 6
         say(f"memory: {alone:.0f} s alone, {bare:.0f} s under a bare client, {options.seconds:.0f} s recorded")
         found = {"machine": machine.versions(), "seconds": options.seconds, "config": request.get("config", {})}
         found["alone"] = watch(program, alone, {}, scratch, log)

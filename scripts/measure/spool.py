@@ -2,7 +2,7 @@
 
 import json, struct
 
-HEADER, NOTE, DROPS, END, BUFFER, ANCHOR = 1, 8, 7, 9, 4, 6
+HEADER, NOTE, DROPS, END, BUFFER, ANCHOR, STATUS = 1, 8, 7, 9, 4, 6, 10
 PREAMBLE, HEAD = 12, 16
 
 
@@ -13,7 +13,7 @@ class Walker:
         self.file = open(path, "rb")
         self.at = PREAMBLE
         self.header, self.left_out, self.drops, self.ended = {}, [], None, False
-        self.buffers = self.buffer_bytes = 0
+        self.buffers = self.buffer_bytes = self.pool_bytes = 0
 
     def walk(self):
         """Takes in every whole chunk that is there; says how far that is."""
@@ -27,7 +27,7 @@ class Walker:
             if tag == BUFFER:
                 self.buffers += 1
                 self.buffer_bytes += plain
-            elif encoding == 0 and tag in (HEADER, NOTE, DROPS, END):
+            elif encoding == 0 and tag in (HEADER, NOTE, DROPS, END, STATUS):
                 self.take(tag, self.file.read(stored))
             self.at += HEAD + stored
         return self.at
@@ -40,6 +40,8 @@ class Walker:
             self.drops = dict(zip(names, struct.unpack_from("<4Q", payload)))
         elif tag == END:
             self.ended = True
+        elif tag == STATUS and len(payload) >= 24:
+            self.pool_bytes = struct.unpack_from("<Q", payload, 16)[0]
         elif tag == NOTE:
             at = payload.find(b'{')
             try:

@@ -106,6 +106,11 @@ impl Pool {
         self.large
     }
 
+    /// Bytes of all buffers, wherever they are.
+    pub(super) fn bytes(&self) -> u64 {
+        self.allocated.load(Ordering::Relaxed) as u64
+    }
+
     /// Large buffers that are free.
     pub(super) fn ready(&self) -> usize {
         self.free.take.len()

@@ -3,14 +3,18 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The writer may stand still for so long, as on a busy disk, before the program needs memory that is not ready.
-const STALL: Duration = Duration::from_secs(1);
+/// What arrives in this time is kept ready: the writer may stand still for so long before the program needs memory that
+/// is not.
+const AHEAD: Duration = Duration::from_millis(250);
+/// The rate is taken over so long.
+const OVER: Duration = Duration::from_secs(1);
 /// Fewer are kept after records have come slowly for so long.
 const CALM: Duration = Duration::from_secs(10);
 /// Looks at the pool that have to agree before it is changed: how many buffers CUPTI holds differs from one to the next.
 const LOOKS: usize = 8;
 
-/// Keeps as many buffers ready as fill in [`STALL`], in steps of two, so that a steady rate keeps a steady memory.
+/// Keeps as many buffers ready as fill in [`AHEAD`], in powers of two and give or take a quarter, so that a steady rate
+/// keeps a steady memory.
 #[derive(Debug)]
 pub(super) struct Reserve {
     /// Bytes of a buffer.
@@ -20,7 +24,7 @@ pub(super) struct Reserve {
     wanted: usize,
     /// Since when half as many or fewer would do.
     calm_since: Option<Instant>,
-    /// Bytes that had arrived, over the last [`STALL`].
+    /// Bytes that had arrived, over the last [`OVER`].
     arrived: VecDeque<(Instant, u64)>,
     /// Buffers that CUPTI did not hold at the last [`LOOKS`].
     spare: VecDeque<usize>,
@@ -66,10 +70,10 @@ impl Reserve {
         }
         let (fewest, most) = self.spare.iter().fold((usize::MAX, 0), |(low, high), &s| (low.min(s), high.max(s)));
         self.spare.pop_front();
-        if most < self.wanted {
+        if most < self.wanted - self.wanted / 4 {
             return self.changed(Change::Map(self.wanted - most));
         }
-        if fewest > self.wanted {
+        if fewest > self.wanted + self.wanted / 4 {
             return self.changed(Change::Unmap(fewest - self.wanted));
         }
         Change::None
@@ -81,16 +85,16 @@ impl Reserve {
     }
 
     fn reconsider(&mut self, at: Instant, arrived: u64) {
-        while self.arrived.get(1).is_some_and(|&(then, _)| at.saturating_duration_since(then) >= STALL) {
+        while self.arrived.get(1).is_some_and(|&(then, _)| at.saturating_duration_since(then) >= OVER) {
             self.arrived.pop_front();
         }
         self.arrived.push_back((at, arrived));
         let Some(&(then, before)) = self.arrived.front() else { return };
         let over = at.saturating_duration_since(then);
-        if over < STALL {
+        if over < OVER {
             return;
         }
-        let bytes = u128::from(arrived.saturating_sub(before)) * STALL.as_nanos() / over.as_nanos().max(1);
+        let bytes = u128::from(arrived.saturating_sub(before)) * AHEAD.as_nanos() / over.as_nanos().max(1);
         let needed = usize::try_from(bytes.div_ceil(self.buffer as u128)).unwrap_or(usize::MAX);
         let step = needed.checked_next_power_of_two().unwrap_or(usize::MAX).clamp(self.least, self.most);
         // A rate near a step takes the higher one and keeps it.
@@ -143,11 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn a_second_of_records_is_kept_ready_beside_what_cupti_holds() {
+    fn what_arrives_in_a_quarter_of_a_second_is_kept_ready_beside_what_cupti_holds() {
         let mut pool = Pool::new();
         pool.live(10, 0, |_| 2);
         assert_eq!(pool.allocated, 4 + 2);
-        pool.live(10, 20 << 20, |_| 5);
+        pool.live(10, 80 << 20, |_| 5);
         assert_eq!(pool.allocated, 32 + 5, "twenty, in steps of two");
         pool.live(10, 1 << 40, |_| 5);
         assert_eq!(pool.allocated, 64 + 5, "no more than may be");
@@ -156,8 +160,21 @@ mod tests {
     }
 
     #[test]
+    fn little_more_or_less_at_cupti_changes_nothing() {
+        let mut pool = Pool::new();
+        pool.live(10, 80 << 20, |_| 5);
+        let before = pool.allocated;
+        for held in [6, 9, 13, 5, 1, 4] {
+            pool.live(5, 80 << 20, |_| held);
+            assert_eq!(pool.allocated, before, "{held}");
+        }
+        pool.live(5, 80 << 20, |_| 20);
+        assert_eq!(pool.allocated, 32 + 20);
+    }
+
+    #[test]
     fn a_steady_rate_keeps_a_steady_memory() {
-        for rate in [1_u64, 3 << 20, 15 << 20, 17 << 20, 30 << 20] {
+        for rate in [1_u64, 12 << 20, 60 << 20, 68 << 20, 120 << 20] {
             let mut pool = Pool::new();
             let held = |look: usize| 3 + look * 7 % 5;
             pool.live(8, rate, held);
@@ -174,21 +191,21 @@ mod tests {
     #[test]
     fn what_a_stall_took_goes_back() {
         let mut pool = Pool::new();
-        pool.live(8, 10 << 20, |_| 5);
+        pool.live(8, 40 << 20, |_| 5);
         let before = pool.allocated;
         pool.allocated += 40;
-        pool.live(3, 10 << 20, |_| 5);
+        pool.live(3, 40 << 20, |_| 5);
         assert_eq!(pool.allocated, before);
     }
 
     #[test]
     fn pauses_change_nothing_and_a_long_calm_does() {
         let mut pool = Pool::new();
-        pool.live(8, 30 << 20, |_| 1);
+        pool.live(8, 120 << 20, |_| 1);
         let busy = pool.allocated;
         pool.live(5, 0, |_| 1);
         assert_eq!(pool.allocated, busy);
-        pool.live(2, 30 << 20, |_| 1);
+        pool.live(2, 120 << 20, |_| 1);
         pool.live(9, 0, |_| 1);
         assert_eq!(pool.allocated, busy, "the pause began anew");
         pool.live(6, 0, |_| 1);

@@ -200,7 +200,11 @@ impl Spooler {
 
     /// Writes down how things stand when that has changed.
     fn status(&mut self) {
-        let status = Status { held_buffers: self.held.count(), off_since_ns: self.shared.off_since() };
+        let status = Status {
+            held_buffers: self.held.count(),
+            off_since_ns: self.shared.off_since(),
+            pool_bytes: self.shared.pool.bytes(),
+        };
         if status != self.written_status {
             self.written_status = status;
             self.write(|out| out.status(&status));

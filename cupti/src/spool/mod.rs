@@ -192,6 +192,8 @@ pub struct Status {
     pub held_buffers: u64,
     /// `CLOCK_REALTIME` when recording was switched off while the process lived on; 0 while it is on.
     pub off_since_ns: i64,
+    /// Bytes of activity buffers, in use or ready. 0 when an earlier recorder did not tell.
+    pub pool_bytes: u64,
 }
 
 /// A free note: a key and a JSON text.

@@ -343,7 +343,9 @@ fn parse(tag: Tag, payload: Vec<u8>) -> Parsed<Option<Chunk>> {
             unwritten_buffers: fields.u64()?,
         }),
         Tag::Status => {
-            let status = Status { held_buffers: fields.u64()?, off_since_ns: fields.i64()? };
+            let (held_buffers, off_since_ns) = (fields.u64()?, fields.i64()?);
+            let pool_bytes = if fields.0.is_empty() { 0 } else { fields.u64()? };
+            let status = Status { held_buffers, off_since_ns, pool_bytes };
             // What a later recorder has added.
             fields.0 = &[];
             Chunk::Status(status)

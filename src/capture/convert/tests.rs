@@ -547,7 +547,7 @@ impl Part {
         out.anchor(&anchor((self.until * SECOND) as i64)).unwrap();
         if self.off {
             let off_since_ns = (EPOCH + self.until * SECOND) as i64;
-            out.status(&Status { held_buffers: 0, off_since_ns }).unwrap();
+            out.status(&Status { off_since_ns, ..Status::default() }).unwrap();
         }
         out.end(&End::default()).unwrap();
         let mut spool = out.into_inner();
@@ -664,7 +664,7 @@ fn buffers_that_were_not_given_back_are_counted_with_an_end_and_without() {
         let mut out = Writer::new(Vec::new(), &header(1)).unwrap();
         out.buffer(0, &joined(&[kernel(0, 50, 7, 0)])).unwrap();
         for &held_buffers in statuses {
-            out.status(&Status { held_buffers, off_since_ns: 0 }).unwrap();
+            out.status(&Status { held_buffers, ..Status::default() }).unwrap();
         }
         if let Some(outstanding) = end {
             out.end(&End { outstanding, ..End::default() }).unwrap();
