@@ -27,7 +27,7 @@ use clock::{Clock, Reference};
 use company::Presence;
 pub(in crate::capture) use company::state_others;
 use devices::Devices;
-use namesakes::{Identity, Namesakes};
+use namesakes::{Identity, Namesake, Namesakes};
 use process::ProcessConverter;
 use survey::Survey;
 
@@ -78,14 +78,19 @@ pub fn trace_from_spools_watched(paths: &[&Path], watch: &dyn Watch) -> Result<T
     convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), &[], watch).map(|(trace, _)| trace)
 }
 
+/// Which process of the trace a spool is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Home {
+    pub(super) process: ProcessIdx,
+    /// Whether it is, for the system, the same process as an earlier one of its number in the trace.
+    pub(super) after_exec: bool,
+}
+
 /// Makes one trace of spools and of what is known beside each, and tells which process each is of.
 ///
 /// # Errors
 /// As [`trace_from_spools`].
-pub(super) fn trace_from_collected(
-    paths: &[&Path],
-    beside: &[Beside],
-) -> Result<(Trace, Vec<ProcessIdx>), ConvertError> {
+pub(super) fn trace_from_collected(paths: &[&Path], beside: &[Beside]) -> Result<(Trace, Vec<Home>), ConvertError> {
     convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), beside, &Unwatched)
 }
 
@@ -172,7 +177,7 @@ fn convert<'s>(
     sources: &[Source<'s>],
     beside: &[Beside],
     watch: &'s dyn Watch,
-) -> Result<(Trace, Vec<ProcessIdx>), ConvertError> {
+) -> Result<(Trace, Vec<Home>), ConvertError> {
     let bytes = sources.iter().fold(0_u64, |sum, source| sum.saturating_add(source.bytes()));
     let mut reading = Reading { watch, before: 0, total: bytes.saturating_mul(2) };
     let mut surveys = Vec::with_capacity(sources.len());
@@ -198,7 +203,7 @@ fn convert<'s>(
     let mut devices = Devices::default();
     let mut namesakes = Namesakes::default();
     let mut presences = Vec::new();
-    let mut processes = vec![ProcessIdx(0); sources.len()];
+    let mut homes = vec![Home { process: ProcessIdx(0), after_exec: false }; sources.len()];
     let joined = sources.len() > 1;
     let reference = order.iter().find_map(|&at| Reference::of(&surveys[at]));
     for at in order {
@@ -214,9 +219,9 @@ fn convert<'s>(
         }
         count_losses(&mut builder, survey);
         let index = builder.separate_process(Some(survey.header.pid));
-        processes[at] = index;
         let identity = Identity::of(survey, &clock);
         let namesake = namesakes.add(&identity);
+        homes[at] = Home { process: index, after_exec: namesake == Some(Namesake::AfterExec) };
         presences.push(Presence::of(survey, &clock, identity, index));
         let local = devices.of_process(survey);
         let mut process = ProcessConverter::new(&mut builder, local, survey, clock, index, namesake);
@@ -237,7 +242,7 @@ fn convert<'s>(
     let mut trace = builder.finish_watched(watch)?;
     company::state_parts(&mut trace, &presences);
     company::state_beside(&mut trace, &surveys);
-    Ok((trace, processes))
+    Ok((trace, homes))
 }
 
 /// Of a spool without records, an empty trace would hide that it was cut or damaged before the first.

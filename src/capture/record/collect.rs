@@ -97,18 +97,23 @@ pub fn collect(folder: &Path, command: &[String], seen: &Seen) -> std::io::Resul
 fn together(spools: &mut [Spool], faults: &[Fault], command: &[String], seen: &Seen) -> Result<Trace, ConvertError> {
     let paths: Vec<&Path> = spools.iter().map(|spool| spool.path.as_path()).collect();
     let beside: Vec<Beside> = spools.iter().map(|spool| spool.beside.clone()).collect();
-    let (mut trace, processes) = trace_from_collected(&paths, &beside)?;
+    let (mut trace, homes) = trace_from_collected(&paths, &beside)?;
     trace.meta.source.command = Some(command.join(" "));
-    let mut known = Known::of(&trace);
+    // A process that has become another program is one to the driver, and has one number.
+    let mut pids: Vec<u32> = trace.processes.iter().map(|process| process.pid).collect();
+    for (spool, home) in spools.iter().zip(&homes).filter(|(_, home)| home.after_exec) {
+        pids[home.process.index()] = spool.pid;
+    }
+    let mut known = Known::of(&trace, &pids);
     for spool in spools.iter() {
         known.add(spool.pid, spool.in_part || spool.beside.fault.is_some());
     }
     faults.iter().for_each(|fault| known.add(fault.pid, true));
     let strangers = seen.strangers(&trace, &known);
     state_others(&mut trace, &strangers);
-    for (spool, process) in spools.iter_mut().zip(processes) {
+    for (spool, home) in spools.iter_mut().zip(homes) {
         spool.beside.others.extend(strangers.iter().cloned());
-        spool.own = own(&trace, spool.pid, process);
+        spool.own = own(&trace, spool.pid, home.process);
     }
     Ok(trace)
 }

@@ -95,11 +95,11 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The processes of a trace and where they were.
-    pub(super) fn of(trace: &Trace) -> Self {
+    /// The processes of a trace, which the system numbers `pids`, and where they were.
+    pub(super) fn of(trace: &Trace, pids: &[u32]) -> Self {
         let mut known = Self::default();
         for context in &trace.contexts {
-            let pid = trace.processes[context.process.index()].pid;
+            let pid = pids[context.process.index()];
             known.on.entry(trace.devices[context.device.index()].uuid.clone()).or_default().insert(pid);
         }
         known
@@ -223,10 +223,14 @@ mod tests {
         builder.finish().unwrap()
     }
 
+    fn numbers(trace: &Trace) -> Vec<u32> {
+        trace.processes.iter().map(|process| process.pid).collect()
+    }
+
     /// The strangers when all of the trace and the `further` ones are known.
     fn strangers(seen: &Seen, devices: &[(&str, &[u32])], further: &[u32]) -> Vec<(Option<u32>, String, Vec<String>)> {
         let trace = trace(devices);
-        let mut known = Known::of(&trace);
+        let mut known = Known::of(&trace, &numbers(&trace));
         trace
             .processes
             .iter()
@@ -277,10 +281,19 @@ mod tests {
         let devices: [(&str, &[u32]); 2] = [("aa", &[10]), ("bb", &[11])];
         assert_eq!(strangers(&seen, &devices, &[]), [(None, String::new(), uuids(&["bb"]))]);
         let trace = trace(&devices);
-        let mut known = Known::of(&trace);
+        let mut known = Known::of(&trace, &numbers(&trace));
         known.add(10, true);
         known.add(11, false);
         assert_eq!(seen.strangers(&trace, &known), [], "one that was recorded in part may have been there before");
+    }
+
+    #[test]
+    fn a_process_that_became_another_program_does_not_hide_a_stranger() {
+        let mut seen = Seen::default();
+        seen.add("aa", &processes(&[4001, 4002]));
+        let trace = trace(&[("aa", &[10, 11])]);
+        assert_eq!(seen.strangers(&trace, &Known::of(&trace, &[10, 11])), []);
+        assert_eq!(seen.strangers(&trace, &Known::of(&trace, &[10, 10])).len(), 1);
     }
 
     #[test]
