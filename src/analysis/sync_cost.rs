@@ -241,20 +241,21 @@ impl<'a> BusyTime<'a> {
             [device] => self.of_device(device, within),
             ref devices => {
                 let devices = || devices.iter().filter_map(|device| self.devices[device.index()].as_ref());
-                let busy = covered(devices().flat_map(|busy| busy.parts(within)).collect());
-                let spans = devices().map(|busy| within.intersect(busy.analysis.span)).filter(|span| !span.is_empty());
-                Did { busy, idle: covered(spans.collect()) - busy }
+                let mut parts: Vec<Interval> = devices().flat_map(|busy| busy.parts(within)).collect();
+                let mut spans: Vec<Interval> = devices().map(|busy| within.intersect(busy.analysis.span)).collect();
+                let busy = covered(&mut parts);
+                Did { busy, idle: covered(&mut spans) - busy }
             }
         }
     }
 }
 
 /// The time that intervals cover together.
-fn covered(mut parts: Vec<Interval>) -> Ns {
+pub(super) fn covered(parts: &mut [Interval]) -> Ns {
     parts.sort_unstable();
     let mut reach = Ns::MIN;
     let mut total = Ns::ZERO;
-    for part in parts {
+    for part in parts.iter().filter(|part| !part.is_empty()) {
         total += (part.end - part.start.max(reach)).max_zero();
         reach = reach.max(part.end);
     }

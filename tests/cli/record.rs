@@ -286,6 +286,8 @@ fn a_disk_that_is_full_when_the_trace_is_written_costs_no_recording() {
     command.args(["-c", "ulimit -f 100; exec \"$@\"", "sh"]);
     let record = place.record(&["-o", "t.json"], "leave \"$1\" $$; exit 4");
     command.arg(record.get_program()).args(record.get_args()).current_dir(place.folder.path());
+    // The same cache folder as that of the first recording.
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     let (code, stderr) = outcome(&mut command);
     assert_eq!(code, 4, "{stderr}");
     assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");

@@ -78,6 +78,11 @@ impl Finding {
     /// Whether a bubble is one of those that the pattern makes: one of its calls is to blame for it, drained the device
     /// before it or makes it part of its refill; or the bubble has the pattern's own root cause.
     pub fn concerns(&self, bubble: &Bubble) -> bool {
+        self.concerns_with(bubble, |call| self.calls.binary_search(&call).is_ok())
+    }
+
+    /// The same, where it is known which calls are the finding's.
+    fn concerns_with(&self, bubble: &Bubble, is_ours: impl Fn(CallIdx) -> bool) -> bool {
         let root = &bubble.root;
         match self.id {
             FindingId::DefaultStream => root.rule == Rule::LegacyDefaultStream,
@@ -87,7 +92,7 @@ impl Finding {
             _ => {
                 let blamed = root.call.filter(|_| root.cause.blames_call() || root.rule == Rule::LaunchCallLong);
                 let calls = [blamed, bubble.drained_by.map(|drain| drain.call), bubble.refill_of];
-                calls.into_iter().flatten().any(|call| self.calls.binary_search(&call).is_ok())
+                calls.into_iter().flatten().any(is_ours)
             }
         }
     }
@@ -148,16 +153,20 @@ pub(super) fn find(
     let replayed = affordable(&mut candidates, limit);
     let mut found = worthwhile(candidates, replay, &options.findings);
     for finding in &mut found {
-        let more = [bubbles_of(finding, analysis), beyond_idle(finding, trace, analysis)];
+        let more = [bubbles_of(finding, trace, analysis), beyond_idle(finding, trace, analysis)];
         finding.evidence.extend(more.into_iter().flatten().map(|text| Evidence { text, ..Evidence::default() }));
     }
     (Findings { found, withheld: None }, replayed)
 }
 
 /// Under which root causes the bubbles of a finding stand, so that both can be read together.
-fn bubbles_of(finding: &Finding, analysis: &Analysis) -> Option<String> {
+fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> Option<String> {
+    // There may be millions of both.
+    let mut is_ours = vec![false; trace.calls.len()];
+    finding.calls.iter().for_each(|call| is_ours[call.index()] = true);
+    let concerned = |bubble: &&Bubble| finding.concerns_with(bubble, |call| is_ours[call.index()]);
     let mut causes: BTreeMap<Cause, Ns> = BTreeMap::new();
-    for bubble in analysis.devices.iter().flat_map(|device| &device.bubbles).filter(|bubble| finding.concerns(bubble)) {
+    for bubble in analysis.devices.iter().flat_map(|device| &device.bubbles).filter(concerned) {
         *causes.entry(bubble.root.cause).or_default() += bubble.interval.len();
     }
     let mut causes: Vec<(Cause, Ns)> = causes.into_iter().collect();

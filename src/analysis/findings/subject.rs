@@ -9,10 +9,10 @@ use crate::analysis::bubbles::Host;
 use crate::analysis::cause::Cause;
 use crate::analysis::replay::Change;
 use crate::analysis::result::{Analysis, Bubble};
-use crate::analysis::sync_cost::site_name;
+use crate::analysis::sync_cost::{covered, site_name};
 use crate::analysis::waits::{Wait, Waits};
 use crate::analysis::words::{counted, time, times};
-use crate::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, OpKind, ThreadIdx, Trace};
+use crate::trace::{CallIdx, Interval, NameId, Ns, OpIdx, OpKind, ThreadIdx, Trace};
 
 /// A recording, its analysis, and the calls of each thread.
 pub(super) struct Subject<'a> {
@@ -258,27 +258,24 @@ impl<'a> Subject<'a> {
 
     /// How much of the time of some ops lies under kernels of their device.
     pub(super) fn under_kernels(&self, ops: &[OpIdx]) -> Ns {
-        let all = &self.trace.ops;
-        let mut kernels: Vec<(DeviceIdx, Interval)> = all
-            .indices()
-            .filter(|op| matches!(all.kind[op.index()], OpKind::Kernel | OpKind::Graph))
-            .map(|op| (self.trace.op_device(op), all.interval(op)))
-            .collect();
-        kernels.sort_unstable();
-        kernels.dedup_by(|next, last| {
-            let joins = next.0 == last.0 && next.1.start <= last.1.end;
-            if joins {
-                last.1.end = last.1.end.max(next.1.end);
+        let trace = self.trace;
+        let all = &trace.ops;
+        let mut kernels: Vec<Interval> = Vec::new();
+        let mut under = |&op: &OpIdx| -> Ns {
+            let (device, time) = (trace.op_device(op), all.interval(op));
+            kernels.clear();
+            for stream in trace.streams.iter().filter(|stream| stream.device == device) {
+                let lane = &all.start[stream.ops.start as usize..stream.ops.end as usize];
+                // One that began before may reach into the copy; a stream runs one after the other.
+                let first = lane.partition_point(|&start| start < time.start).saturating_sub(1);
+                let met = (first..lane.len()).take_while(|&at| lane[at] < time.end);
+                let met = met.map(|at| OpIdx(stream.ops.start + at as u32));
+                let met = met.filter(|op| matches!(all.kind[op.index()], OpKind::Kernel | OpKind::Graph));
+                kernels.extend(met.map(|op| all.interval(op).intersect(time)));
             }
-            joins
-        });
-        let under = |&op: &OpIdx| -> Ns {
-            let (device, time) = (self.trace.op_device(op), all.interval(op));
-            let first = kernels.partition_point(|&(of, kernel)| (of, kernel.end) <= (device, time.start));
-            let met = kernels[first..].iter().take_while(|&&(of, kernel)| of == device && kernel.start < time.end);
-            met.map(|(_, kernel)| kernel.overlap(time)).sum()
+            covered(&mut kernels)
         };
-        ops.iter().map(under).sum()
+        ops.iter().map(&mut under).sum()
     }
 
     /// The median length of the kernels in the window, and how many there are.
