@@ -1,7 +1,7 @@
 //! The signals that this process gets.
 //!
 //! From [`take`] on, one that ends the process first removes what would be left over ([`crate::leftover`]). While another
-//! process is waited for, signals are for that one ([`Events`]).
+//! process is waited for, signals are for that one.
 
 use std::io;
 use std::sync::atomic::AtomicBool;

@@ -42,7 +42,7 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// The key of the note in a spool that tells how it is recorded, and by `process` which process it is of
-/// ([`Birth`](crate::process::Birth)).
+/// ([`Birth`]).
 pub const RECORDER_NOTE: &str = "recorder";
 
 /// How long stopping waits for the writer: a disk may be slow, but a process must end.
