@@ -50,15 +50,24 @@ pub fn overview_ui(ui: &mut Ui, doc: &Document, named: bool) -> Option<Wanted> {
     wanted
 }
 
-/// The finding that gains most, as a link to all of them.
+/// The finding that gains most, as a link to all of them. Its place is there from the start, so that nothing moves under
+/// the pointer when it comes.
 fn remedy_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -> bool {
-    let Some(full) = doc.full() else { return false };
-    let (Some(finding), Some(replay)) = (full.findings.found.first(), &full.replay) else { return false };
     ui.horizontal_wrapped(|ui| {
+        ui.strong("What to fix:");
+        let Some(full) = doc.full() else {
+            let why = if doc.replay_is_stopped() { "not worked out" } else { "being worked out" };
+            ui.colored_label(palette.weak_text, why);
+            return false;
+        };
+        let Some(finding) = full.findings.found.first() else {
+            ui.colored_label(palette.weak_text, "no known pattern found");
+            return false;
+        };
+        let link = link_ui(ui, &finding.title).on_hover_text("Show what it rests on, and the remedy");
+        let Some(replay) = &full.replay else { return link.clicked() };
         let gain = format::duration(finding.recoverable.0);
         let share = format::percent(finding.recoverable.0, replay.span.0);
-        ui.strong("What to fix:");
-        let link = link_ui(ui, &finding.title).on_hover_text("Show what it rests on, and the remedy");
         let idle = full.analysis.devices.iter().map(|device| device.idle_ns()).max().unwrap_or_default();
         let beyond = match finding.recoverable > idle {
             true => ", more than the idle time: work would also overlap or go away",
