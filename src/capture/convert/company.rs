@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use cupti::inject::{Effect, short_name};
 use cupti::spool::{Ending, Other};
+use rustc_hash::FxHashMap;
 
 use super::clock::Clock;
 use super::namesakes::Identity;
@@ -130,7 +131,8 @@ pub(in crate::capture) fn state_others(trace: &mut Trace, others: &[Other]) {
 
 /// States what whoever collected the spools knew beside them.
 pub(super) fn state_beside(trace: &mut Trace, surveys: &[Survey]) {
-    let read: BTreeSet<u32> = surveys.iter().map(|survey| survey.header.pid).collect();
+    let mut read: FxHashMap<u32, usize> = FxHashMap::default();
+    surveys.iter().for_each(|survey| *read.entry(survey.header.pid).or_default() += 1);
     for survey in surveys {
         let beside = &survey.beside;
         for said in beside.remarks.iter().cloned().chain(beside.fault.iter().map(cupti::inject::Fault::sentence)) {
@@ -138,7 +140,14 @@ pub(super) fn state_beside(trace: &mut Trace, surveys: &[Survey]) {
                 trace.meta.warnings.push(said);
             }
         }
-        let missing = |other: &&Other| !(other.has_spool && other.pid.is_some_and(|pid| read.contains(&pid)));
+        let mut there: FxHashMap<u32, usize> = FxHashMap::from_iter([(survey.header.pid, 1)]);
+        let elsewhere = beside.others.iter().filter(|other| other.has_spool).filter_map(|other| other.pid);
+        elsewhere.for_each(|pid| *there.entry(pid).or_default() += 1);
+        // Where several spools are of one number, none of them is read for certain until all are.
+        let missing = |other: &&Other| match other.pid {
+            Some(pid) if other.has_spool => read.get(&pid) < there.get(&pid),
+            _ => true,
+        };
         let others: Vec<Other> = beside.others.iter().filter(missing).cloned().collect();
         state_others(trace, &others);
     }

@@ -695,6 +695,9 @@ fn what_is_known_beside_a_spool_is_stated_once_and_only_where_it_matters() {
     ];
     let beside = Beside { others, remarks: vec!["a remark".into()], fault: None };
     let spools = [Part::whole(1, &[0, 9]), Part::whole(2, &[1])].map(|part| {
+        let mut beside = beside.clone();
+        // None names itself.
+        beside.others.retain(|other| other.pid != Some(part.pid));
         let mut out = Vec::new();
         annotate(part.spool().as_slice(), &mut out, &beside).unwrap();
         out
@@ -706,6 +709,20 @@ fn what_is_known_beside_a_spool_is_stated_once_and_only_where_it_matters() {
     assert_eq!(found, [("anywhere", &[][..], &[][..]), ("here", &[0], &until_two), ("not read", &[], &[])]);
     assert_eq!(meta.warnings, ["a remark"]);
     assert_eq!(convert(&spools[0]).meta.unrecorded.len(), 4, "one more of which the recording is missing");
+}
+
+#[test]
+fn of_spools_of_one_number_all_have_to_be_read() {
+    let spool = |name: &str| {
+        let other = Other { pid: Some(1), has_spool: true, name: name.into(), ..Other::default() };
+        let mut out = Vec::new();
+        let beside = Beside { others: vec![other], ..Beside::default() };
+        annotate(Part::whole(1, &[0, 9]).spool().as_slice(), &mut out, &beside).unwrap();
+        out
+    };
+    let [first, second] = ["second", "first"].map(spool);
+    assert_eq!(convert(&first).meta.unrecorded.len(), 1);
+    assert_eq!(trace_from_bytes(&[&first, &second]).unwrap().meta.unrecorded, []);
 }
 
 /// A spool of a process that began `after` nanoseconds, when the clock had been set by `set`, with one kernel at once.
