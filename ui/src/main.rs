@@ -17,6 +17,8 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    // Without it a save that is interrupted may leave its unfinished file, which is no reason to open no window.
+    let _ = bubblescope::signals::take();
     let viewport = egui::ViewportBuilder::default()
         .with_title("Bubblescope")
         .with_app_id("bubblescope")
