@@ -10,6 +10,9 @@ use crate::document::{BubbleRef, Document, Item};
 use crate::format;
 use crate::handovers::{Handover, event_of};
 
+/// The name of the fact which findings a bubble belongs to.
+pub const FINDING: &str = "Finding";
+
 /// A thing in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
@@ -209,7 +212,7 @@ fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, St
     let titles = findings_of(doc, bubble).map(|finding| format!("{} ({})", finding.title, finding.id));
     let titles: Vec<String> = titles.collect();
     if !titles.is_empty() {
-        facts.push(("Finding", titles.join("; ")));
+        facts.push((FINDING, titles.join("; ")));
     }
     if let Some(call) = bubble.root.call {
         facts.push((

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrange::Arrangement;
 use crate::background;
+use crate::command::Command;
 use crate::dialog::{Export, FileDialogs};
 use crate::document::{Document, Pick};
 use crate::load::{Ended, Loaded, Loading, Stage};
@@ -303,12 +304,16 @@ impl App {
                 chosen = self.panels.show(ui, &self.docs, &self.timeline, versions);
             });
         }
+        let mut findings = false;
         if self.details && !self.docs.is_empty() {
             egui::Panel::right("details").default_size(330.0).show(ui, |ui| {
                 egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-                    panels::details_ui(ui, &self.docs, &self.timeline, &mut actions);
+                    findings = panels::details_ui(ui, &self.docs, &self.timeline, &mut actions);
                 });
             });
+        }
+        if findings {
+            self.run(&ctx, Command::Findings);
         }
         self.timeline.as_shapes = matches!(self.saving, Some((Export::Svg, _)));
         let shown = egui::CentralPanel::no_frame().show(ui, |ui| {

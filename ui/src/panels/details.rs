@@ -1,6 +1,6 @@
 //! What is known about the selection.
 
-use eframe::egui::{self, RichText, Ui};
+use eframe::egui::{self, Align, Layout, RichText, Ui};
 
 use super::link_ui;
 use crate::describe;
@@ -28,16 +28,17 @@ pub fn summary(doc: &Document) -> String {
 const NAMES_WIDTH: f32 = 100.0;
 const SPACING: f32 = 12.0;
 
-/// What is known about the selection.
-pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: &mut Vec<Action>) {
+/// What is known about the selection. Gives whether the user wants to see the findings it belongs to.
+pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: &mut Vec<Action>) -> bool {
     let palette = Palette::of(ui.visuals());
     let Some(pick) = timeline.selected else {
         ui.add_space(8.0);
         ui.colored_label(palette.weak_text, "Select something on the timeline. ] and [ go from bubble to bubble.");
-        return;
+        return false;
     };
-    let Some(doc) = docs.get(pick.doc) else { return };
-    let Some(found) = describe::describe(doc, pick.item) else { return };
+    let Some(doc) = docs.get(pick.doc) else { return false };
+    let Some(found) = describe::describe(doc, pick.item) else { return false };
+    let mut findings = false;
     ui.add_space(4.0);
     ui.colored_label(palette.weak_text, &found.kind);
     ui.heading(&found.title);
@@ -48,16 +49,22 @@ pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: 
     // Values wrap beside the names: whatever is selected, the panel stays as wide as it is.
     let values = (ui.available_width() - NAMES_WIDTH - SPACING).max(100.0);
     egui::Grid::new("selection").num_columns(2).spacing([SPACING, 4.0]).max_col_width(values).show(ui, |ui| {
+        // A grid would let links run out of the panel.
+        ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Wrap);
         for (at, (name, value)) in found.facts.iter().enumerate() {
-            ui.colored_label(palette.weak_text, *name);
+            ui.with_layout(Layout::left_to_right(Align::Min), |ui| ui.colored_label(palette.weak_text, *name));
             match found.links.iter().find(|(of, _)| *of == at) {
                 Some(&(_, item)) => {
                     if link_ui(ui, value).on_hover_text("Select it and show it").clicked() {
                         actions.push(Action::Show(Pick { doc: pick.doc, item }));
                     }
                 }
+                None if *name == describe::FINDING => {
+                    let link = link_ui(ui, value).on_hover_text("Show what it rests on, and the remedy");
+                    findings |= link.clicked();
+                }
                 None => {
-                    ui.add(egui::Label::new(value).wrap());
+                    ui.label(value);
                 }
             }
             ui.end_row();
@@ -66,6 +73,7 @@ pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: 
     if let Item::Bubble(at) = pick.item {
         segments_ui(ui, doc, at, &palette);
     }
+    findings
 }
 
 /// Where the nanoseconds of a bubble went.

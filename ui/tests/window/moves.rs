@@ -172,6 +172,22 @@ fn details_lead_to_what_they_name() {
 }
 
 #[test]
+fn details_of_a_bubble_lead_to_its_finding() {
+    let mut harness = opened(planted("pageable-copy"));
+    replayed(&mut harness);
+    press(&mut harness, Key::B);
+    let found = describe(&harness.state().docs[0], selected(&harness)).unwrap();
+    let (_, finding) = found.facts.iter().find(|(fact, _)| *fact == "Finding").unwrap();
+    assert_eq!(harness.state().panels.tab, Tab::Overview);
+    let link = harness.get_by_role_and_label(Role::Link, finding);
+    let (inside, panel) = (link.rect(), harness.get_by_label("Zoom to it").rect());
+    assert!(inside.left() > panel.left() && inside.right() <= harness.ctx.content_rect().right(), "it wraps: {inside}");
+    link.click();
+    harness.run_steps(3);
+    assert_eq!(harness.state().panels.tab, Tab::Findings);
+}
+
+#[test]
 fn a_link_shows_its_row_though_it_was_hidden_folded_or_filtered_away() {
     let mut harness = opened(planted("sync"));
     press(&mut harness, Key::B);
