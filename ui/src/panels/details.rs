@@ -52,8 +52,11 @@ pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: 
         // A grid would let links run out of the panel.
         ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Wrap);
         for (at, (name, value)) in found.facts.iter().enumerate() {
-            ui.with_layout(Layout::left_to_right(Align::Min), |ui| ui.colored_label(palette.weak_text, *name));
-            match found.links.iter().find(|(of, _)| *of == at) {
+            // At the top of the row, so that a name stands beside the first line of its value.
+            let top = Layout::top_down(Align::Min);
+            ui.with_layout(top, |ui| ui.colored_label(palette.weak_text, *name));
+            let link = found.links.iter().find(|(of, _)| *of == at);
+            ui.with_layout(top, |ui| match link {
                 Some(&(_, item)) => {
                     if link_ui(ui, value).on_hover_text("Select it and show it").clicked() {
                         actions.push(Action::Show(Pick { doc: pick.doc, item }));
@@ -66,7 +69,7 @@ pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: 
                 None => {
                     ui.label(value);
                 }
-            }
+            });
             ui.end_row();
         }
     });
