@@ -236,6 +236,11 @@ def missing(found, stayed, chosen, memory_now):
         yield f"- Memory of the present version: {length:.0f} s of the four minutes aimed at."
 
 
+def remark(words):
+    """What has to be said beside figures, as a paragraph."""
+    return [words, ""] if words else []
+
+
 def write(folder, document):
     def figures(name):
         path = folder / name
@@ -243,7 +248,8 @@ def write(folder, document):
 
     found = figures("overhead.json")
     # What was measured in a run of its own.
-    found |= {"torch": (figures("torch.json") or found).get("torch", {})}
+    of_torch = figures("torch.json") or found
+    found |= {"torch": of_torch.get("torch", {}), "torch_remark": of_torch.get("remark")}
     stayed, chosen = figures("stays.json") or found, figures("settings.json") or found
     memory_now = figures("memory.json")
     said = found["machine"]
@@ -274,10 +280,10 @@ def write(folder, document):
         text += ["Not measured as far as it was meant to be:", "", *lacking, ""]
     text += [
         "## C++ programs", "", *cost_rows(found, "programs", ("loop", "threads", "graph", "synced")), "",
-        "## PyTorch", "", *cost_rows(found, "torch", ("step", "inference", "bound")), "",
+        "## PyTorch", "", *remark(found.get("torch_remark")), *cost_rows(found, "torch", ("step", "inference", "bound")), "",
         "## What stays when recording has ended", "",
         "After the end CUPTI stays loaded, and what it keeps in the path of a launch costs on.", "", *stays(stayed), "",
-        "## The choice of settings", "", *settings(chosen), "",
+        "## The choice of settings", "", *remark(chosen.get("remark")), *settings(chosen), "",
     ]
     if memory_now:
         text += ["## Memory and file at the highest rate", "", *memory(memory_now), ""]

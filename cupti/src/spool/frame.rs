@@ -87,7 +87,7 @@ pub(super) enum Encoding {
     Plain = 0,
     /// Small, and slow to make: for spools that are kept.
     Zstd = 1,
-    /// One LZ4 block, quick to make: for a recorder, which writes a fifth of what it is given.
+    /// One LZ4 block, quick to make: for a recorder, which writes an eighth of what it is given at the highest rates.
     Lz4 = 2,
 }
 

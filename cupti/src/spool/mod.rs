@@ -8,7 +8,7 @@
 //! file   = magic (8 bytes) , format version (u32) , chunk*
 //! chunk  = tag u8 , encoding u8 , zero u16 , stored length u32 , plain length u32 , crc32 u32 , payload
 //! ```
-//! All numbers are little-endian. The checksum covers the first twelve bytes of the chunk and its stored payload. The
+//! Encodings: 0 is as it is, 1 zstd, 2 one LZ4 block, which format version 2 added. All numbers are little-endian. The checksum covers the first twelve bytes of the chunk and its stored payload. The
 //! first chunk is the [`Header`], the last an [`End`]; a spool that was cut anywhere still gives every whole chunk.
 //! Texts come before the buffer which holds their pointers, and a later text for the same pointer replaces an earlier
 //! one: a pointer means what the last text before its buffer said. Chunks with an unknown tag are skipped.

@@ -114,9 +114,13 @@ fn words(notice: &Notice) -> String {
         Notice::Interrupted => "waiting for the program to end; interrupt again to end it".to_owned(),
         Notice::Ending => "ending the program".to_owned(),
         Notice::Killing => "killing the program".to_owned(),
-        Notice::Outlived(pids) => format!("waiting a little for {}, which still run", processes(pids)),
+        Notice::Outlived(pids) => {
+            let verb = if pids.len() == 1 { "runs" } else { "run" };
+            format!("waiting a little for {}, which still {verb}", processes(pids))
+        }
         Notice::LeftRunning(pids) => {
-            format!("{} still run; what they do from now on is not in the recording", processes(pids))
+            let (verb, they) = if pids.len() == 1 { ("runs", "it does") } else { ("run", "they do") };
+            format!("{} still {verb}; what {they} from now on is not in the recording", processes(pids))
         }
     }
 }

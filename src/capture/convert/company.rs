@@ -55,7 +55,7 @@ impl Presence {
 
     /// When the process may have worked unrecorded, inside the trace.
     fn missing(&self, all: &[Self], trace: &Trace) -> Vec<Interval> {
-        // A program that replaces itself by another ends there at the latest; the other has a recording of its own.
+        // Whose number another got, or that replaced itself by another, ended there at the latest.
         let follows = |other: &&Identity| other.follows(&self.identity);
         let next = all.iter().map(|other| &other.identity).filter(follows).map(|other| other.started).min();
         let before = self.from.map(|from| Interval::new(Ns::ZERO, offset(trace, from)));

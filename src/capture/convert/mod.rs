@@ -82,8 +82,8 @@ pub fn trace_from_spools_watched(paths: &[&Path], watch: &dyn Watch) -> Result<T
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Home {
     pub(super) process: ProcessIdx,
-    /// Whether it is, for the system, the same process as an earlier one of its number in the trace.
-    pub(super) after_exec: bool,
+    /// Whether its system knows it by the number in the spool, though it may stand in the trace under another.
+    pub(super) has_its_number: bool,
 }
 
 /// Makes one trace of spools and of what is known beside each, and tells which process each is of.
@@ -203,7 +203,7 @@ fn convert<'s>(
     let mut devices = Devices::default();
     let mut namesakes = Namesakes::default();
     let mut presences = Vec::new();
-    let mut homes = vec![Home { process: ProcessIdx(0), after_exec: false }; sources.len()];
+    let mut homes = vec![Home { process: ProcessIdx(0), has_its_number: true }; sources.len()];
     let joined = sources.len() > 1;
     let reference = order.iter().find_map(|&at| Reference::of(&surveys[at]));
     for at in order {
@@ -221,7 +221,7 @@ fn convert<'s>(
         let index = builder.separate_process(Some(survey.header.pid));
         let identity = Identity::of(survey, &clock);
         let namesake = namesakes.add(&identity);
-        homes[at] = Home { process: index, after_exec: namesake == Some(Namesake::AfterExec) };
+        homes[at] = Home { process: index, has_its_number: namesake.is_none_or(Namesake::has_the_number) };
         presences.push(Presence::of(survey, &clock, identity, index));
         let local = devices.of_process(survey);
         let mut process = ProcessConverter::new(&mut builder, local, survey, clock, index, namesake);

@@ -31,6 +31,16 @@ pub(super) enum Namesake {
     AfterExec,
 }
 
+impl Namesake {
+    /// Whether the system gave it the same number, so that the earlier one had it no longer.
+    pub(super) fn has_the_number(self) -> bool {
+        match self {
+            Self::Elsewhere => false,
+            Self::Later | Self::AfterExec => true,
+        }
+    }
+}
+
 impl Identity {
     pub(super) fn of(survey: &Survey, clock: &Clock) -> Self {
         let header = &survey.header;
@@ -62,9 +72,9 @@ impl Identity {
         })
     }
 
-    /// Whether it is of a program that the process ran after the `earlier` one.
+    /// Whether the process of the `earlier` one had ended, or become this one, when this one began.
     pub(super) fn follows(&self, earlier: &Self) -> bool {
-        self.started > earlier.started && self.to(earlier) == Some(Namesake::AfterExec)
+        self.started > earlier.started && self.to(earlier).is_some_and(Namesake::has_the_number)
     }
 }
 

@@ -99,9 +99,9 @@ fn together(spools: &mut [Spool], faults: &[Fault], command: &[String], seen: &S
     let beside: Vec<Beside> = spools.iter().map(|spool| spool.beside.clone()).collect();
     let (mut trace, homes) = trace_from_collected(&paths, &beside)?;
     trace.meta.source.command = Some(command.join(" "));
-    // A process that has become another program is one to the driver, and has one number.
+    // One that has its number after another stands in the trace under a number of its own, but the driver knows the first.
     let mut pids: Vec<u32> = trace.processes.iter().map(|process| process.pid).collect();
-    for (spool, home) in spools.iter().zip(&homes).filter(|(_, home)| home.after_exec) {
+    for (spool, home) in spools.iter().zip(&homes).filter(|(_, home)| home.has_its_number) {
         pids[home.process.index()] = spool.pid;
     }
     let mut known = Known::of(&trace, &pids);
