@@ -73,17 +73,18 @@ commands! {
         PanRight, "Later", [place(Key::D)];
         FitSelection, "Show the selection", [key(Key::F)];
         FitAll, "Show everything", [key(Key::Num0), key(Key::Home)];
+        StartView, "Show the measured part", [key(Key::M)];
         Back, "Previous view", [with(Modifiers::ALT, Key::ArrowLeft), key(Key::Backspace)];
         Forward, "Next view", [with(Modifiers::ALT, Key::ArrowRight)];
     }
     "Bubbles and ops" {
         NextBubble, "Next bubble", [key(Key::CloseBracket), key(Key::N)];
         PreviousBubble, "Previous bubble", [key(Key::OpenBracket), key(Key::P)];
-        LongestBubble, "Longest bubble", [key(Key::B)];
+        LongestBubble, "Longest bubble of all, or of the selected trace", [key(Key::B)];
         NextInLane, "Next in the lane", [key(Key::ArrowRight), key(Key::Period)];
         PreviousInLane, "Previous in the lane", [key(Key::ArrowLeft), key(Key::Comma)];
         FollowLaunch, "From op to launch and back", [key(Key::L)];
-        Deselect, "Deselect", [key(Key::Escape)];
+        Deselect, "Close, end measuring, deselect", [key(Key::Escape)];
     }
     "Rows" {
         RowAbove, "Row above", [key(Key::ArrowUp)];

@@ -32,7 +32,7 @@ const MOST_HANDOVERS: usize = 4;
 /// Describes a thing; `None` for one of another trace.
 pub fn describe(doc: &Document, item: Item) -> Option<Description> {
     let times = doc.times(item)?;
-    let mut facts = vec![("Duration", format::duration(times.len().0)), ("Start", format::moment(times.start.0))];
+    let mut facts = vec![("Duration", format::duration(times.len().0)), ("Start", start_of(doc, times.start))];
     let (kind, title) = match item {
         Item::Op(op) => op_facts(doc, op, &mut facts),
         Item::Call(call) => call_facts(doc, call, &mut facts),
@@ -45,6 +45,15 @@ pub fn describe(doc: &Document, item: Item) -> Option<Description> {
     let mut links: Vec<(usize, Item)> = named.filter_map(|(name, item)| Some((position(name)?, item))).collect();
     handover_facts(doc, item, &mut facts, &mut links);
     Some(Description { kind, title, facts, links })
+}
+
+/// A moment as the ruler shows it, and in the recording's own time where that is another.
+fn start_of(doc: &Document, moment: Ns) -> String {
+    let own = format::moment(moment.0);
+    match doc.offset {
+        0 => own,
+        _ => format!("{} on the ruler; {own} in its recording", format::moment(doc.on_ruler(moment).0)),
+    }
 }
 
 /// Facts that name another thing, and that thing.

@@ -141,6 +141,11 @@ impl FileDialogs {
         self.waiting.is_some() || self.window.is_some()
     }
 
+    /// Whether the window is shown.
+    pub fn is_shown(&self) -> bool {
+        self.window.is_some()
+    }
+
     /// Closes the window.
     pub fn close(&mut self) {
         self.window = None;

@@ -200,8 +200,12 @@ impl Document {
 
     /// An interval of the trace on the common time scale.
     pub fn shifted(&self, interval: Interval) -> Interval {
-        let shift = |ns: Ns| Ns(ns.0.saturating_add(self.offset));
-        Interval::new(shift(interval.start), shift(interval.end))
+        Interval::new(self.on_ruler(interval.start), self.on_ruler(interval.end))
+    }
+
+    /// A moment of the trace on the common time scale, which the ruler shows.
+    pub fn on_ruler(&self, moment: Ns) -> Ns {
+        Ns(moment.0.saturating_add(self.offset))
     }
 
     /// An interval of the common time scale in the trace's own time.

@@ -50,6 +50,8 @@ pub struct Timeline {
     pub measured: Option<Interval>,
     /// Width of the names.
     pub names_width: f32,
+    /// Whether the field that filters rows had the keyboard in the last frame.
+    pub filtering: bool,
     /// Where the pointer was over the canvas, as a share of its width.
     pub pointer: Option<f64>,
     /// Whether to paint without a texture, for a picture that is made of shapes alone.
@@ -108,6 +110,7 @@ impl Default for Timeline {
             selected: None,
             measured: None,
             names_width: 220.0,
+            filtering: false,
             pointer: None,
             as_shapes: false,
             drawn: Drawn::default(),
@@ -306,10 +309,20 @@ impl Timeline {
     fn filter_ui(&mut self, ui: &mut Ui, area: Rect, hidden: usize) {
         ui.scope_builder(UiBuilder::new().max_rect(area.shrink(5.0)), |ui| {
             ui.horizontal_centered(|ui| {
-                let width = ui.available_width() - if hidden > 0 { 80.0 } else { 0.0 };
+                let clears = !self.arrangement.filter.is_empty();
+                let beside = if hidden > 0 { 80.0 } else { 0.0 } + if clears { 24.0 } else { 0.0 };
+                let width = ui.available_width() - beside;
                 let field = egui::TextEdit::singleline(&mut self.arrangement.filter).hint_text("Filter rows");
                 let response = ui.add(field.desired_width(width - 8.0));
                 response.widget_info(|| egui::WidgetInfo::labeled(Role::TextInput, true, "Filter rows"));
+                self.filtering = response.has_focus();
+                if clears {
+                    let clear = ui.small_button("×").on_hover_text("Clear the filter");
+                    clear.widget_info(|| egui::WidgetInfo::labeled(Role::Button, true, "Clear the filter"));
+                    if clear.clicked() {
+                        self.arrangement.filter.clear();
+                    }
+                }
                 if hidden > 0 && ui.button(format!("{hidden} hidden")).on_hover_text("Show all rows").clicked() {
                     self.arrangement.hidden.clear();
                 }

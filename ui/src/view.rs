@@ -134,24 +134,30 @@ impl Viewport {
     }
 }
 
-/// Views to go back and forward through.
+/// Views, with what belongs to them, to go back and forward through.
 ///
 /// Moves that follow each other within half a second (a wheel turned, a key held) count as one.
-#[derive(Clone, Debug, Default)]
-pub struct History {
-    past: Vec<Viewport>,
-    future: Vec<Viewport>,
+#[derive(Clone, Debug)]
+pub struct History<T> {
+    past: Vec<T>,
+    future: Vec<T>,
     last_move: Option<f64>,
 }
 
-impl History {
+impl<T> Default for History<T> {
+    fn default() -> Self {
+        Self { past: Vec::new(), future: Vec::new(), last_move: None }
+    }
+}
+
+impl<T: PartialEq> History<T> {
     /// Seconds between moves that count as separate.
     const PAUSE: f64 = 0.5;
     /// Views kept.
     const DEPTH: usize = 200;
 
     /// Notes that the view leaves `from` at `now`, in seconds.
-    pub fn leave(&mut self, from: Viewport, now: f64) {
+    pub fn leave(&mut self, from: T, now: f64) {
         let separate = self.last_move.is_none_or(|last| now - last > Self::PAUSE);
         if separate && self.past.last() != Some(&from) {
             self.past.push(from);
@@ -164,7 +170,7 @@ impl History {
     }
 
     /// The view before, to be shown instead of `current`.
-    pub fn back(&mut self, current: Viewport) -> Option<Viewport> {
+    pub fn back(&mut self, current: T) -> Option<T> {
         let view = self.past.pop()?;
         self.future.push(current);
         self.last_move = None;
@@ -172,11 +178,16 @@ impl History {
     }
 
     /// The view that was left by going back.
-    pub fn forward(&mut self, current: Viewport) -> Option<Viewport> {
+    pub fn forward(&mut self, current: T) -> Option<T> {
         let view = self.future.pop()?;
         self.past.push(current);
         self.last_move = None;
         Some(view)
+    }
+
+    /// All that is kept.
+    pub fn stops_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.past.iter_mut().chain(&mut self.future)
     }
 }
 

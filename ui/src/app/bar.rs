@@ -27,7 +27,12 @@ impl App {
             ui.separator();
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 for (command, label) in
-                    [(Command::Help, "?"), (Command::ToggleTheme, "Theme"), (Command::FitAll, "Fit")]
+                    [
+                        (Command::Help, "?"),
+                        (Command::ToggleTheme, "Theme"),
+                        (Command::FitAll, "Fit"),
+                        (Command::StartView, "Measured part"),
+                    ]
                 {
                     if ui.button(label).on_hover_text(hint(command.entry())).clicked() {
                         self.run(ctx, command);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bubblescope::trace::{Interval, Ns};
 use eframe::egui;
 
-use super::App;
+use super::{App, Stop};
 use crate::arrange::RowAct;
 use crate::command::{Command, of_event};
 use crate::dialog::{Export, Purpose};
@@ -33,12 +33,38 @@ impl App {
         Viewport::of(self.bounds(), 0.02)
     }
 
+    /// What is worth a look of all traces: of a workload's run its measured part.
+    fn start_view(&self) -> Viewport {
+        let all = self.docs.iter().map(Document::focus);
+        let all = all.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)));
+        Viewport::of(all.unwrap_or(self.bounds()), 0.02).clamped(self.bounds())
+    }
+
+    /// What is shown and selected.
+    fn stop(&self) -> Stop {
+        Stop { view: self.timeline.view, selected: self.timeline.selected }
+    }
+
     /// Moves the view, to be undone by going back.
     pub fn go(&mut self, view: Viewport) {
+        self.go_to(view, self.timeline.selected);
+    }
+
+    /// Selects something and moves the view, to be undone together by going back.
+    fn go_to(&mut self, view: Viewport, selected: Option<Pick>) {
         let view = view.clamped(self.bounds());
         if view != self.timeline.view {
-            self.history.leave(self.timeline.view, self.now);
+            self.history.leave(self.stop(), self.now);
             self.timeline.view = view;
+        }
+        self.timeline.selected = selected;
+    }
+
+    /// Shows again what was gone away from.
+    fn return_to(&mut self, stop: Option<Stop>) {
+        if let Some(Stop { view, selected }) = stop {
+            (self.timeline.view, self.timeline.selected) = (view, selected);
+            selected.into_iter().for_each(|pick| self.timeline.reveal(pick));
         }
     }
 
@@ -67,11 +93,10 @@ impl App {
 
     /// Selects a thing and makes sure that it is on screen.
     pub fn select(&mut self, pick: Pick) {
-        self.timeline.selected = Some(pick);
         self.timeline.reveal(pick);
-        if let Some(times) = self.times(pick) {
-            self.go(self.timeline.view.showing(times));
-        }
+        let view = self.timeline.view;
+        let view = self.times(pick).map_or(view, |times| view.showing(times));
+        self.go_to(view, Some(pick));
     }
 
     /// When a thing happened, on the common time scale.
@@ -91,9 +116,7 @@ impl App {
     pub(super) fn align(&mut self) {
         self.lay_over();
         if self.placed == Some(self.timeline.view) {
-            let all = self.docs.iter().map(Document::focus);
-            let all = all.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)));
-            self.timeline.view = Viewport::of(all.unwrap_or(self.bounds()), 0.02).clamped(self.bounds());
+            self.timeline.view = self.start_view();
             self.placed = Some(self.timeline.view);
         }
     }
@@ -102,8 +125,14 @@ impl App {
         let overlay = self.panels.compare.overlay();
         let moment = |at: usize| overlay.as_ref().and_then(|overlay| overlay.moments.get(at)).map_or(0, |ns| ns.0);
         let first = moment(0);
+        let mut moved = false;
         for (at, doc) in self.docs.iter_mut().enumerate() {
-            doc.offset = first.saturating_sub(moment(at));
+            let offset = first.saturating_sub(moment(at));
+            moved |= std::mem::replace(&mut doc.offset, offset) != offset;
+        }
+        if moved {
+            // Tables say where on the ruler things are.
+            self.documents_changed();
         }
     }
 
@@ -163,15 +192,14 @@ impl App {
                 (None, None) => self.go(self.everything()),
             },
             Command::FitAll => self.go(self.everything()),
+            Command::StartView => self.go(self.start_view()),
             Command::Back => {
-                if let Some(view) = self.history.back(view) {
-                    self.timeline.view = view;
-                }
+                let stop = self.history.back(self.stop());
+                self.return_to(stop);
             }
             Command::Forward => {
-                if let Some(view) = self.history.forward(view) {
-                    self.timeline.view = view;
-                }
+                let stop = self.history.forward(self.stop());
+                self.return_to(stop);
             }
             Command::NextBubble => self.step_bubble(ctx, true),
             Command::PreviousBubble => self.step_bubble(ctx, false),
@@ -179,12 +207,7 @@ impl App {
             Command::NextInLane => self.step_in_lane(true),
             Command::PreviousInLane => self.step_in_lane(false),
             Command::FollowLaunch => self.follow_launch(),
-            Command::Deselect => {
-                self.timeline.selected = None;
-                self.timeline.measured = None;
-                self.help = false;
-                self.dialogs.close();
-            }
+            Command::Deselect => self.step_out(),
             Command::Search => {
                 self.tables = true;
                 self.panels.tab = Tab::Search;
@@ -199,12 +222,13 @@ impl App {
             Command::Findings => {
                 self.tables = true;
                 self.panels.tab = Tab::Findings;
+                self.panels.findings.choose_of(self.timeline.selected);
             }
             Command::Help => self.help = !self.help,
         }
     }
 
-    /// The document that commands about bubbles mean: that of the selection, else the first.
+    /// The document that commands about one trace mean: that of the selection, else the first.
     pub(super) fn current(&self) -> usize {
         self.timeline.selected.map_or(0, |pick| pick.doc)
     }
@@ -218,35 +242,49 @@ impl App {
             Some((_, false)) => return self.stepping = Some(forward),
             None => None,
         };
-        let mut current = self.current();
-        if let Some(rows) = filtered.as_ref().filter(|rows| !rows.iter().any(|row| row.doc == current)) {
-            // What the filter lets through is another trace's.
-            current = rows.first().map_or(current, |row| row.doc);
-        }
-        let Some(doc) = self.docs.get(current) else { return };
-        let selected = self.timeline.selected.filter(|pick| pick.doc == current).map(|pick| pick.item);
-        let view = doc.unshifted(self.timeline.view.interval());
-        let from = match selected.and_then(|item| doc.times(item)) {
-            Some(times) => times.start,
-            None => Ns(view.start.0.midpoint(view.end.0)),
+        let of = |doc: usize| filtered.as_ref().map(|rows| rows.iter().filter(move |row| row.doc == doc));
+        let has_any = |doc: usize| of(doc).is_none_or(|mut rows| rows.next().is_some());
+        // What is selected says in which trace to go on, unless the filter lets through only another's.
+        let selected = self.timeline.selected.filter(|pick| has_any(pick.doc));
+        let view = self.timeline.view.interval();
+        let (from, at) = match selected {
+            Some(pick) => (
+                self.times(pick).map_or(view.start, |times| times.start),
+                if let Item::Bubble(at) = pick.item { Some(at) } else { None },
+            ),
+            None if forward => (view.start, None),
+            None => (view.end, None),
         };
-        let at = if let Some(Item::Bubble(at)) = selected { Some(at) } else { None };
-        let next = match filtered {
-            None => doc.next_bubble(from, at, forward),
-            Some(rows) => {
-                let of_doc = rows.iter().filter(|row| row.doc == current).map(|row| row.at);
-                let started = of_doc.filter_map(|at| Some((doc.times(Item::Bubble(at))?.start, Some(at))));
-                let (key, started) = ((from, at), started);
-                let next = if forward {
-                    started.filter(|other| *other > key).min()
-                } else {
-                    started.filter(|other| *other < key).max()
-                };
-                next.and_then(|(_, at)| at)
-            }
+        let next = |(index, doc): (usize, &Document)| {
+            let from = doc.unshifted(Interval::new(from, from)).start;
+            let at = match of(index) {
+                None => doc.next_bubble(from, at, forward),
+                Some(rows) => {
+                    let key = (from, at);
+                    let started =
+                        rows.filter_map(|row| Some((doc.times(Item::Bubble(row.at))?.start, Some(row.at))));
+                    let found = if forward {
+                        started.filter(|other| *other > key).min()
+                    } else {
+                        started.filter(|other| *other < key).max()
+                    };
+                    found.and_then(|(_, at)| at)
+                }
+            }?;
+            let pick = Pick { doc: index, item: Item::Bubble(at) };
+            Some((self.times(pick)?.start, pick))
         };
-        if let Some(at) = next {
-            self.show_bubble(current, at);
+        let docs = self.docs.iter().enumerate();
+        let docs = docs.filter(|(index, _)| selected.is_none_or(|pick| pick.doc == *index));
+        let found = docs.filter_map(next);
+        let found = if forward {
+            found.min_by_key(|(start, _)| *start)
+        } else {
+            // Of bubbles that start together the first trace's, as forward.
+            found.rev().max_by_key(|(start, _)| *start)
+        };
+        if let Some((_, pick)) = found {
+            self.show_thing(pick);
         }
     }
 
@@ -257,10 +295,32 @@ impl App {
         (!self.docs.is_empty() && !table.filter.trim().is_empty()).then(|| table.rows(ctx, &self.docs, &source))
     }
 
+    /// Selects the longest bubble: of the trace of the selection, else of all.
     fn longest_bubble(&mut self) {
-        let current = self.current();
-        if let Some(at) = self.docs.get(current).and_then(|doc| doc.longest_bubble(|_| true)) {
-            self.show_bubble(current, at);
+        let of = self.timeline.selected.map(|pick| pick.doc);
+        let docs = self.docs.iter().enumerate().filter(|(doc, _)| of.is_none_or(|of| of == *doc));
+        let longest = docs.filter_map(|(doc, found)| {
+            let at = found.longest_bubble(|_| true)?;
+            Some((found.bubble(at)?.1.interval.len(), Pick { doc, item: Item::Bubble(at) }))
+        });
+        // Of equals the first.
+        if let Some((_, pick)) = longest.rev().max_by_key(|(length, _)| *length) {
+            self.show_thing(pick);
+        }
+    }
+
+    /// Goes one step out of what the user is in: a dialog, the measured interval, the selection.
+    fn step_out(&mut self) {
+        if self.dialogs.is_shown() {
+            self.dialogs.close();
+        } else if self.help {
+            self.help = false;
+        } else if self.recorder.open {
+            self.recorder.open = false;
+        } else if self.timeline.measured.is_some() {
+            self.timeline.measured = None;
+        } else {
+            self.timeline.selected = None;
         }
     }
 
@@ -271,15 +331,13 @@ impl App {
 
     /// Selects a thing and, unless it can already be seen well, zooms so that it can.
     pub fn show_thing(&mut self, pick: Pick) {
-        self.timeline.selected = Some(pick);
         self.timeline.reveal(pick);
-        let Some(times) = self.times(pick) else { return };
-        let share = times.len().0 as f64 / self.timeline.view.span() as f64;
-        if (SEEN..0.8).contains(&share) {
-            self.go(self.timeline.view.showing(times));
-        } else {
-            self.go(Viewport::of(times, 2.0));
-        }
+        let view = self.timeline.view;
+        let view = self.times(pick).map_or(view, |times| {
+            let share = times.len().0 as f64 / view.span() as f64;
+            if (SEEN..0.8).contains(&share) { view.showing(times) } else { Viewport::of(times, 2.0) }
+        });
+        self.go_to(view, Some(pick));
     }
 
     /// Selects a thing and shows it together with the bubble that it caused or began, unless it could then not be seen.
@@ -290,7 +348,6 @@ impl App {
                 _ => self.act(Action::ZoomTo(pick)),
             };
         };
-        self.timeline.selected = Some(pick);
         self.timeline.expose(&self.docs, pick);
         let Some(times) = self.times(pick) else { return };
         let mut shown = times;
@@ -303,7 +360,7 @@ impl App {
         let view = Viewport::of(shown, 1.0);
         let widest = times.len().0.max(1) as f64 / SEEN;
         let middle = (times.start.0.midpoint(times.end.0) - view.start()) as f64 / view.span() as f64;
-        self.go(view.zoomed((view.span() as f64 / widest).max(1.0), middle));
+        self.go_to(view.zoomed((view.span() as f64 / widest).max(1.0), middle), Some(pick));
     }
 
     fn step_in_lane(&mut self, forward: bool) {
@@ -337,6 +394,15 @@ impl App {
     }
 
     pub(super) fn keys(&mut self, ctx: &egui::Context) {
+        // Escape leaves a field or closes a menu, and nothing else with it. egui has taken the focus away by now.
+        let escaped = ctx.input(|input| input.key_pressed(egui::Key::Escape));
+        let within = std::mem::take(&mut self.typing) || egui::Popup::is_any_open(ctx);
+        if escaped && within && !self.dialogs.is_shown() {
+            if std::mem::take(&mut self.timeline.filtering) {
+                self.timeline.arrangement.filter.clear();
+            }
+            return;
+        }
         if ctx.text_edit_focused() {
             return;
         }

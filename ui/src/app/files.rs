@@ -17,6 +17,7 @@ use crate::load::{self, Loading, Stage};
 use crate::panels;
 use crate::svg;
 use crate::theme::Palette;
+use crate::view::History;
 
 /// Bubbles that an exported report lists.
 const EXPORTED_BUBBLES: usize = 100;
@@ -110,6 +111,7 @@ impl App {
         background::release(std::mem::take(&mut self.loading));
         (self.timeline.selected, self.timeline.measured, self.placed) = (None, None, None);
         self.followed = None;
+        self.history = History::default();
         self.traces += 1;
         self.documents_changed();
     }

@@ -40,6 +40,13 @@ struct Kept {
     arrangement: Arrangement,
 }
 
+/// Where going back and forward stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stop {
+    view: Viewport,
+    selected: Option<Pick>,
+}
+
 /// The application.
 #[derive(Debug, Default)]
 pub struct App {
@@ -74,7 +81,9 @@ pub struct App {
     saved: Option<(String, f64)>,
     /// The view that what is open was first shown in; `None` while nothing is open.
     placed: Option<Viewport>,
-    history: History,
+    history: History<Stop>,
+    /// Whether a field had the keyboard in the last frame.
+    typing: bool,
     /// Where the last step from an op to its launch, or the like, led from and to.
     followed: Option<(Pick, Pick)>,
     /// Whether to go to the next bubble, or to the one before, as soon as the filtered ones are known.
@@ -230,7 +239,7 @@ impl App {
         let at = self.docs.partition_point(|other| other.order < order);
         let before = self.docs.get(at).is_some_and(|doc| doc.order == order).then(|| self.docs.remove(at));
         let more = usize::from(document.is_some());
-        self.timeline.selected = self.timeline.selected.and_then(|mut pick| match pick.doc.cmp(&at) {
+        let moved = |mut pick: Pick| match pick.doc.cmp(&at) {
             Ordering::Less => Some(pick),
             // What is selected may not be there any more.
             Ordering::Equal if before.is_some() => None,
@@ -238,7 +247,9 @@ impl App {
                 pick.doc = pick.doc + more - usize::from(before.is_some());
                 Some(pick)
             }
-        });
+        };
+        self.timeline.selected = self.timeline.selected.and_then(moved);
+        self.history.stops_mut().for_each(|stop| stop.selected = stop.selected.and_then(moved));
         if let Some(mut document) = document {
             document.offset = before.as_ref().map_or(0, |before| before.offset);
             self.docs.insert(at, document);
@@ -344,6 +355,7 @@ impl App {
         }
         self.dialogs(&ctx);
         self.hovered_ui(&ctx);
+        self.typing = ctx.text_edit_focused();
     }
 }
 

@@ -54,8 +54,8 @@ impl Row for BubbleRow {
     const NAME: &'static str = "bubbles";
 
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::figures("Start", "When the device ran dry, from the trace's start", 140.0, |docs, row: Self| {
-            row.cell(docs, |_, bubble| Cell::Moment(bubble.interval.start))
+        Column::figures("Start", "When the device ran dry, on the ruler", 140.0, |docs, row: Self| {
+            row.cell(docs, |doc, bubble| Cell::Moment(doc.on_ruler(bubble.interval.start)))
         }),
         Column::figures("Length", "How long nothing ran", 80.0, |docs, row: Self| {
             row.cell(docs, |_, bubble| Cell::Duration(bubble.interval.len()))

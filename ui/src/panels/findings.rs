@@ -5,7 +5,7 @@ use bubblescope::trace::Ns;
 use eframe::egui::{self, Color32, RichText, Ui};
 
 use super::{Chosen, link_ui};
-use crate::document::{Document, Pick};
+use crate::document::{Document, Item, Pick};
 use crate::format;
 use crate::table::{Cell, Column, Row, Source, Table};
 use crate::theme::Palette;
@@ -81,13 +81,20 @@ impl Row for FindingRow {
 pub struct FindingsPanel {
     table: Table<FindingRow>,
     chosen: Option<FindingRow>,
+    /// What was selected when the findings were asked for: its own finding is to be chosen, or its trace's first.
+    asked_of: Option<Pick>,
 }
 
 impl FindingsPanel {
     /// Filters nothing, and chooses the first.
     pub(super) fn start_afresh(&mut self) {
         self.table.filter.clear();
-        self.chosen = None;
+        (self.chosen, self.asked_of) = (None, None);
+    }
+
+    /// Chooses, once it is known, the finding that the selection belongs to, else the first of its trace.
+    pub fn choose_of(&mut self, selected: Option<Pick>) {
+        self.asked_of = selected;
     }
 
     /// Shows the findings; gives the places that were clicked.
@@ -107,6 +114,10 @@ impl FindingsPanel {
         let all = FindingRow::all(docs);
         if all.is_empty() {
             return None;
+        }
+        if let Some(pick) = self.asked_of.filter(|pick| docs.get(pick.doc).is_some_and(|doc| doc.full().is_some())) {
+            self.asked_of = None;
+            self.chosen = of_thing(docs, pick).or(self.chosen);
         }
         let source = Source { version, len: all.len(), all: FindingRow::all };
         let (rows, _) = self.table.rows(ui.ctx(), docs, &source);
@@ -131,6 +142,15 @@ impl FindingsPanel {
         });
         place
     }
+}
+
+/// The finding that a thing belongs to, else the first of its trace.
+fn of_thing(docs: &[Document], pick: Pick) -> Option<FindingRow> {
+    let doc = docs.get(pick.doc)?;
+    let found = &doc.full()?.findings.found;
+    let bubble = if let Item::Bubble(at) = pick.item { doc.bubble(at) } else { None };
+    let own = bubble.and_then(|(_, bubble)| found.iter().position(|finding| finding.concerns(bubble)));
+    (!found.is_empty()).then(|| FindingRow { doc: pick.doc, index: own.unwrap_or(0) })
 }
 
 /// Why there is nothing to show of a trace; `None` when there is.
@@ -187,7 +207,8 @@ fn finding_ui(
             // A link is one place to click: it goes to the next line whole.
             ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);
             for &moment in &evidence.at {
-                let link = link_ui(ui, format!("at {}", format::moment(moment.0)));
+                let shown = docs.get(doc).map_or(moment, |doc| doc.on_ruler(moment));
+                let link = link_ui(ui, format!("at {}", format::moment(shown.0)));
                 if link.on_hover_text("Show it on the timeline").clicked() {
                     let item = docs.get(doc).and_then(|doc| doc.at_moment(evidence.api.as_deref(), moment));
                     place = item.map(|item| Chosen::Place(Pick { doc, item })).or(place);

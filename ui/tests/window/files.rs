@@ -15,7 +15,7 @@ use egui_kittest::kittest::Queryable as _;
 use crate::{press, replayed, save, settle, window};
 
 /// Runs frames until something holds.
-fn until(harness: &mut Harness<'_, App>, what: &str, done: impl Fn(&Harness<'_, App>) -> bool) {
+pub(crate) fn until(harness: &mut Harness<'_, App>, what: &str, done: impl Fn(&Harness<'_, App>) -> bool) {
     let start = Instant::now();
     while !done(harness) {
         assert!(start.elapsed() < Duration::from_secs(60), "it never comes: {what}");
@@ -96,12 +96,12 @@ fn a_stopped_replay_leaves_the_trace_and_says_why_there_are_no_findings() {
     assert_eq!(harness.state().messages, Vec::<String>::new());
 }
 
-fn recording(variant: &str) -> PathBuf {
+pub(crate) fn recording(variant: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/scalar-readback/kernels-4");
     folder.join(variant).with_extension("bubcap")
 }
 
-fn opened(variants: &[&str]) -> Harness<'static, App> {
+pub(crate) fn opened(variants: &[&str]) -> Harness<'static, App> {
     let paths: Vec<PathBuf> = variants.iter().map(|variant| recording(variant)).collect();
     let mut harness =
         Harness::builder().with_size([1280.0, 720.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &paths));

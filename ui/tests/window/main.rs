@@ -5,6 +5,7 @@ mod gestures;
 mod looks;
 mod moves;
 mod rows;
+mod stops;
 mod words;
 
 use std::path::{Path, PathBuf};
