@@ -53,11 +53,11 @@ impl App {
     /// Selects something and moves the view, to be undone together by going back.
     fn go_to(&mut self, view: Viewport, selected: Option<Pick>) {
         let view = view.clamped(self.bounds());
-        if view != self.timeline.view {
+        let stop = Stop { view, selected };
+        if stop != self.stop() {
             self.history.leave(self.stop(), self.now);
-            self.timeline.view = view;
+            (self.timeline.view, self.timeline.selected) = (view, selected);
         }
-        self.timeline.selected = selected;
     }
 
     /// Shows again what was gone away from.

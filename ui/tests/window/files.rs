@@ -216,7 +216,7 @@ fn clutter(harness: &mut Harness<'_, App>) {
         harness.run_steps(1);
         harness.get_by_label(field).type_text(text);
         harness.run_steps(2);
-        press(harness, Key::Escape);
+        press(harness, Key::Enter);
     }
     for (row, key) in [("Stream 7", Key::K), ("Stream 8", Key::H), ("GPU 0 NVIDIA H200", Key::C)] {
         harness.hover_at(harness.get_by_label(row).rect().center());

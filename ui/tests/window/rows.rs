@@ -161,7 +161,7 @@ fn filter(harness: &mut Harness<'_, App>, text: &str) {
     harness.run_steps(1);
     harness.get_by_label("Filter rows").type_text(text);
     harness.run_steps(2);
-    press(harness, Key::Escape);
+    press(harness, Key::Enter);
 }
 
 #[test]
