@@ -26,14 +26,12 @@ impl App {
             self.menus_ui(ctx, ui);
             ui.separator();
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                for (command, label) in
-                    [
-                        (Command::Help, "?"),
-                        (Command::ToggleTheme, "Theme"),
-                        (Command::FitAll, "Fit"),
-                        (Command::StartView, "Measured part"),
-                    ]
-                {
+                for (command, label) in [
+                    (Command::Help, "?"),
+                    (Command::ToggleTheme, "Theme"),
+                    (Command::FitAll, "Fit"),
+                    (Command::StartView, "Measured part"),
+                ] {
                     if ui.button(label).on_hover_text(hint(command.entry())).clicked() {
                         self.run(ctx, command);
                     }

@@ -261,8 +261,7 @@ impl App {
                 None => doc.next_bubble(from, at, forward),
                 Some(rows) => {
                     let key = (from, at);
-                    let started =
-                        rows.filter_map(|row| Some((doc.times(Item::Bubble(row.at))?.start, Some(row.at))));
+                    let started = rows.filter_map(|row| Some((doc.times(Item::Bubble(row.at))?.start, Some(row.at))));
                     let found = if forward {
                         started.filter(|other| *other > key).min()
                     } else {

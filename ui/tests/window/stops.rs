@@ -22,9 +22,9 @@ fn three() -> Harness<'static, App> {
 /// Every bubble of every trace by its start on the ruler.
 fn bubbles(app: &App) -> Vec<(Interval, Pick)> {
     let of_doc = |doc: usize| {
-        app.docs[doc].bubbles().map(move |(at, bubble)| {
-            (app.docs[doc].shifted(bubble.interval), Pick { doc, item: Item::Bubble(at) })
-        })
+        app.docs[doc]
+            .bubbles()
+            .map(move |(at, bubble)| (app.docs[doc].shifted(bubble.interval), Pick { doc, item: Item::Bubble(at) }))
     };
     let mut all: Vec<_> = (0..app.docs.len()).flat_map(of_doc).collect();
     all.sort_by_key(|(times, pick)| (times.start, pick.doc));
