@@ -1,10 +1,11 @@
 //! Files: opening, dropping, reloading, saving what is shown, exporting what was found.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bubblescope::analysis::full;
+use bubblescope::atomic::write_atomically;
 use bubblescope::report::text::{self, Style};
 use bubblescope::report::{self, Report};
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -25,17 +26,46 @@ const EXPORTED_BUBBLES: usize = 100;
 /// What came of writing a file: the sentence to show, or why not.
 type Written = Result<String, String>;
 
-/// Files that are being written.
+/// Files that are being written. When this goes away with the window, those that were begun are whole.
 #[derive(Debug)]
 pub(super) struct Writing {
     send: Sender<Written>,
     done: Receiver<Written>,
+    /// Whether the window was closed; locked by all that write.
+    closed: Arc<RwLock<bool>>,
 }
 
 impl Default for Writing {
     fn default() -> Self {
         let (send, done) = unbounded();
-        Self { send, done }
+        Self { send, done, closed: Arc::default() }
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        // Threads end with the process: none may be at it then.
+        *self.closed.write().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+}
+
+impl Writing {
+    /// What writes the file at a path, whole or not at all, and tells what came of it. It works in any thread.
+    fn to(&self, path: PathBuf) -> impl FnOnce(Result<Vec<u8>, String>) + Send + 'static {
+        let (send, closed) = (self.send.clone(), Arc::clone(&self.closed));
+        move |content| {
+            let closed = closed.read().unwrap_or_else(PoisonError::into_inner);
+            if *closed {
+                return;
+            }
+            let written = content.and_then(|content| {
+                let result = write_atomically(&path, |out| out.write_all(&content));
+                result.map_err(|error: io::Error| format!("cannot write {}: {error}", path.display()))?;
+                Ok(format!("saved {}", path.display()))
+            });
+            // Nobody listens any more when the window was closed.
+            drop(send.send(written));
+        }
     }
 }
 
@@ -124,16 +154,9 @@ impl App {
 
     fn save_as(&mut self, ui: &egui::Ui, timeline: Rect, export: Export, path: PathBuf) {
         let ctx = ui.ctx();
-        let send = self.writing.send.clone();
-        let wake = ctx.clone();
+        let (to_file, wake) = (self.writing.to(path), ctx.clone());
         let write = move |content: Result<Vec<u8>, String>| {
-            let written = content.and_then(|content| {
-                let result = std::fs::write(&path, content);
-                result.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-                Ok(format!("saved {}", path.display()))
-            });
-            // Nobody listens any more when the window was closed.
-            drop(send.send(written));
+            to_file(content);
             wake.request_repaint();
         };
         match export {
@@ -241,6 +264,28 @@ mod tests {
     use eframe::egui::{Color32, Pos2};
 
     use super::*;
+
+    #[test]
+    fn a_file_that_was_begun_when_the_window_is_closed_is_whole_and_none_is_begun_later() {
+        let folder = std::env::temp_dir().join(format!("bubblescope-{}-closing", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let names =
+            || -> Vec<_> { std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect() };
+        let writing = Writing::default();
+        let (first, second) = (writing.to(folder.join("first")), writing.to(folder.join("second")));
+        let length = 32_usize << 20;
+        let thread = std::thread::spawn(move || first(Ok(vec![7; length])));
+        while names().is_empty() {
+            std::thread::yield_now();
+        }
+        drop(writing);
+        assert_eq!(names(), ["first"]);
+        assert_eq!(std::fs::metadata(folder.join("first")).unwrap().len(), length as u64);
+        second(Ok(vec![7]));
+        assert_eq!(names(), ["first"]);
+        thread.join().unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_picture_holds_just_the_timeline() {

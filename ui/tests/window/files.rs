@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bubblescope_ui::arrange::Place;
 use bubblescope_ui::panels::{Align, Tab};
 use bubblescope_ui::{App, testing};
-use eframe::egui::Key;
+use eframe::egui::{Key, Modifiers};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 
@@ -207,6 +207,39 @@ fn a_comparison_is_exported_as_its_contract_and_as_a_table() {
     assert!(copied, "the table is in the clipboard");
 }
 
+#[test]
+fn what_is_saved_takes_the_place_of_what_was_there_as_a_whole() {
+    let mut harness = opened(&["sync", "graph"]);
+    until(&mut harness, "the comparison", |harness| harness.state().panels.compare.found().is_some());
+    let folder = std::env::temp_dir().join(format!("bubblescope-{}-over", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let at = |name: &str| folder.join(name);
+    for (key, name) in [(Key::G, "svg"), (Key::E, "text"), (Key::J, "json"), (Key::M, "compared"), (Key::K, "csv")] {
+        let file = at(name);
+        std::fs::write(&file, "old").unwrap();
+        // What stood there has another name, too: there it is seen whether anything was written into it.
+        std::fs::hard_link(&file, at("before")).unwrap();
+        harness.key_press_modifiers(Modifiers::COMMAND, key);
+        harness.run_steps(3);
+        harness.get_by_label("File").focus();
+        harness.run_steps(1);
+        harness.key_press_modifiers(Modifiers::COMMAND, Key::A);
+        harness.get_by_label("File").type_text(&file.display().to_string());
+        harness.run_steps(2);
+        harness.get_by_label("Save").click();
+        harness.run_steps(2);
+        harness.get_by_label("Replace").click();
+        until(&mut harness, name, |_| std::fs::read(&file).unwrap() != b"old");
+        assert_eq!(std::fs::read_to_string(at("before")).unwrap(), "old", "{name}");
+        assert!(std::fs::read_to_string(&file).unwrap().ends_with('\n'), "{name} is whole");
+        std::fs::remove_file(at("before")).unwrap();
+        std::fs::remove_file(&file).unwrap();
+    }
+    assert_eq!(harness.state().messages, Vec::<String>::new());
+    // Nothing else is left in it.
+    std::fs::remove_dir(&folder).unwrap();
+}
+
 /// Hides, folds and filters whatever can be, and leaves the overview.
 fn clutter(harness: &mut Harness<'_, App>) {
     harness.state_mut().panels.tab = Tab::Bubbles;
@@ -309,7 +342,7 @@ fn what_is_closed_is_freed_in_the_background() {
     let mut harness = window(2, 20);
     replayed(&mut harness);
     let trace = Arc::downgrade(&harness.state().docs[0].trace);
-    harness.key_press_modifiers(eframe::egui::Modifiers::COMMAND, Key::W);
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::W);
     harness.run_steps(2);
     assert!(harness.state().docs.is_empty());
     until(&mut harness, "the end of the trace", |_| trace.upgrade().is_none());
