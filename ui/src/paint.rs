@@ -20,8 +20,8 @@ const COLUMN: i64 = 1 << 16;
 const SQUARED: i64 = 2 * COLUMN;
 /// A cell's share of 1.
 const WHOLE: u32 = 1 << 15;
-/// Shares of a column that may be one and the same: cells are not as fine as the ends of intervals.
-const SAME_SHARE: f32 = 0.1;
+/// How far what a column shows may be from what fills it: cells are not as fine as the ends of intervals.
+const SAME_SHARE: u32 = FULL / 10;
 /// Columns right of the screen that a cell may reach into.
 const MARGIN: usize = 2;
 
@@ -53,8 +53,8 @@ pub struct Columns {
     boxes: Vec<WideBox>,
     /// Whether ends are kept.
     squares: bool,
-    /// From where to where, in columns, intervals go that are at least [`SQUARED`] wide.
-    ends: Vec<(f32, f32)>,
+    /// Positions in the lane of intervals that are at least [`SQUARED`] wide.
+    ends: Vec<usize>,
 }
 
 /// How a share is shown.
@@ -102,6 +102,13 @@ impl Scale {
     fn position(self, time: i64) -> i64 {
         (time.saturating_sub(self.start) as f64 * self.fine_per_ns) as i64
     }
+
+    /// Whether an interval fills anything of a column, or stands in it without a length.
+    fn touches(self, (start, end): (i64, i64), column: i64) -> bool {
+        let (start, end) = (self.position(start), self.position(end));
+        let first = start.div_euclid(COLUMN);
+        first == column || first < column && end > column * COLUMN
+    }
 }
 
 impl Columns {
@@ -125,16 +132,22 @@ impl Columns {
         self.squares = true;
         self.fill(lane, view, width);
         self.squares = false;
-        let boxes = self.boxes.iter().map(|found| (found.from, found.to));
-        for (from, to) in boxes.chain(self.ends.iter().copied()) {
-            for (edge, to_right) in [(from, true), (to, false)] {
-                if edge < 0.0 {
+        let scale = Scale::of(view, width);
+        let boxes = self.boxes.iter().map(|found| found.at as usize);
+        for at in boxes.chain(self.ends.iter().copied()) {
+            let (start, end) = lane.times(at);
+            let (left, right) = (scale.position(start), scale.position(end));
+            let before = at.checked_sub(1);
+            let after = Some(at + 1).filter(|&after| after < lane.len());
+            for (edge, filled, beside) in [(left, COLUMN - left % COLUMN, before), (right, right % COLUMN, after)] {
+                let number = edge / COLUMN;
+                if edge < 0 || beside.is_some_and(|beside| scale.touches(lane.times(beside), number)) {
                     continue;
                 }
-                let share = if to_right { 1.0 - edge.fract() } else { edge.fract() };
-                let Some(column) = self.columns.get_mut(edge as usize) else { continue };
-                if share > 0.0 && (column.share() - share).abs() < SAME_SHARE {
-                    *column = if share >= 0.5 { Column { filled: FULL, ..*column } } else { Column::default() };
+                let Some(column) = self.columns.get_mut(number as usize) else { continue };
+                let filled = filled as u32 * WHOLE;
+                if filled > 0 && column.filled.abs_diff(filled) < SAME_SHARE {
+                    *column = if filled >= FULL / 2 { Column { filled: FULL, ..*column } } else { Column::default() };
                 }
             }
         }
@@ -191,7 +204,7 @@ impl Columns {
             let (left, right) = (scale.position(start.max(from)), scale.position(end.min(to)));
             self.add(left, right, WHOLE, tint.look());
             if self.squares && right - left >= SQUARED {
-                self.ends.push((scale.x(start) as f32, scale.x(end) as f32));
+                self.ends.push(at);
             }
             // Roughly: whether it is a box is looked at again.
             if right - left >= (BOX_COLUMNS as i64 - 1) * COLUMN || start < from || end > to {
@@ -550,6 +563,71 @@ mod tests {
         assert_eq!(full, [2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16, 17, 18, 19, 31, 32]);
         let partly: Vec<usize> = (0..100).filter(|&at| after[at] > 0.0 && after[at] < 0.999).collect();
         assert_eq!(partly, [13, 40, 41], "the gap between two boxes is still seen, and the shares of what is narrow");
+        // Columns of 100 ns: what is beside the box is so short that the column is hardly fuller than of the box alone.
+        let pieces = [piece(230, 830), piece(850, 855)];
+        let lane = &pack(pieces.len(), |at| pieces[at])[0];
+        columns.fill_squared(lane, Viewport::new(0, 10_000), 100);
+        let shares: Vec<f32> = columns.shown().iter().map(|column| column.share()).collect();
+        assert!((shares[8] - 0.35).abs() < 0.001, "{}", shares[8]);
+    }
+
+    proptest! {
+        #[test]
+        fn squared_columns_show_what_is_in_them_and_steps_only_where_something_else_is(
+            steps in vec((prop_oneof![1_i64..8, 1_i64..150], prop_oneof![0_i64..10, 0_i64..150, 100_i64..500]), 1..40),
+        ) {
+            const NS: i64 = 64;
+            const WIDTH: usize = 100;
+            let mut end = 0;
+            let fits = |&(gap, length): &(i64, i64)| {
+                end += gap + length;
+                end <= NS * WIDTH as i64
+            };
+            let (lane, _) = laid_out(steps.into_iter().take_while(fits).collect());
+            let mut columns = Columns::default();
+            columns.fill_squared(&lane, Viewport::new(0, NS * WIDTH as i64), WIDTH);
+            for (at, column) in columns.shown().iter().enumerate() {
+                let (from, to) = (at as i64 * NS, (at as i64 + 1) * NS);
+                let all = (0..lane.len()).map(|at| lane.times(at));
+                let touching = |&(start, end): &(i64, i64)| start < to && (end > from || start >= from);
+                let inside: Vec<(i64, i64)> = all.filter(touching).collect();
+                let filled: i64 = inside.iter().map(|&(start, end)| end.min(to) - start.max(from)).sum();
+                let (filled, shown) = match inside[..] {
+                    [] => (0, false),
+                    [(start, end)] if end - start >= 2 * NS => (if filled * 2 >= NS { NS } else { 0 }, filled * 2 >= NS),
+                    _ => (filled, true),
+                };
+                prop_assert_eq!(column.most > 0, shown, "column {} with {:?}", at, &inside);
+                let share = filled as f32 / NS as f32;
+                prop_assert!((column.share() - share).abs() < 1e-4, "column {at} with {inside:?}: {}", column.share());
+            }
+        }
+
+        #[test]
+        fn nothing_beside_a_squared_box_vanishes_among_cells(
+            steps in vec((1_i64..6, prop_oneof![20 => 0_i64..20, 1 => 1_i64..400]), 500..3000),
+            from in 0.0_f64..1.0,
+            span in 1_000_i64..60_000,
+            width in 10_usize..2000,
+        ) {
+            let (lane, time) = laid_out(steps);
+            let view = Viewport::new((time as f64 * from) as i64, span);
+            let mut columns = Columns::default();
+            columns.fill_squared(&lane, view, width);
+            let time_at = |column: usize| view.time_at(column as f32, width as f32);
+            for (at, column) in columns.shown().iter().enumerate() {
+                // Within it by more than rounding.
+                let (from, to) = (time_at(at) + 1, time_at(at + 1) - 1);
+                let inside = lane.touching(from, to.max(from));
+                let narrow = |at: usize| {
+                    let (start, end) = lane.times(at);
+                    ((end - start) as f64) < 2.0 * view.ns_per_px(width as f32)
+                };
+                if inside.len() > 1 || inside.clone().any(narrow) {
+                    prop_assert!(column.most > 0, "column {at} of {width} with {inside:?}");
+                }
+            }
+        }
     }
 
     #[test]
