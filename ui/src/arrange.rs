@@ -169,13 +169,13 @@ const MANY_LANES: usize = 12;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Arrangement {
-    /// Sections without their rows, rows with thin lanes. Not kept either.
+    /// Sections without their rows, rows with thin lanes. What is opened anew is shown whole, so this is not kept.
     #[serde(skip)]
     folded: BTreeSet<Key>,
-    /// Traces without their rows.
+    /// Traces without their rows. Not kept either.
     #[serde(skip)]
     folded_traces: BTreeSet<usize>,
-    /// Rows that are not shown. What is opened anew is shown whole, so this is not kept.
+    /// Rows that are not shown. Not kept either.
     #[serde(skip)]
     pub hidden: BTreeSet<Key>,
     /// Rows that stay in sight above the others, from top to bottom.

@@ -242,7 +242,7 @@ fn lengths(bucket: &HistogramBucket) -> String {
 
 /// A length without the digits that a round number does not need.
 fn short(ns: i64) -> String {
-    format::duration(ns).replace(".000 ", " ").replace(".00 ", " ").replace(".0 ", " ")
+    format::duration(ns).replace(".00 ", " ").replace(".0 ", " ")
 }
 
 /// A line with a name and figures, and below it a bar as long as the share.
@@ -295,5 +295,10 @@ mod tests {
         assert_eq!(named(10_000, Some(20_000)), "10 to 20 µs");
         assert_eq!(named(500_000, Some(1_000_000)), "500 µs to 1 ms");
         assert_eq!(named(5_000_000_000, None), "5 s and more");
+        for (unit, size) in [("ns", 1), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)] {
+            for number in [1, 2, 5, 10, 20, 50, 100, 200, 500] {
+                assert_eq!(named(number * size, None), format!("{number} {unit} and more"));
+            }
+        }
     }
 }
