@@ -184,7 +184,7 @@ pub struct Arrangement {
     order: BTreeMap<Key, Vec<Key>>,
     /// Heights of lanes, by row.
     heights: BTreeMap<Key, f32>,
-    /// What the title of a row or of its section must contain, upper and lower case alike.
+    /// What the title of a row or of its section must contain, upper and lower case alike. Not kept either.
     #[serde(skip)]
     pub filter: String,
 }
@@ -301,14 +301,26 @@ impl Arrangement {
         self.folded_traces.clear();
     }
 
-    /// Shows a row of a document, whatever hid it.
+    /// Shows a row of a document, whatever hid it. What did not hide it stays.
     pub fn expose(&mut self, doc: usize, section: &Section, row: &Row) {
-        self.folded_traces.remove(&doc);
-        self.folded.remove(&section.key);
+        // What is pinned stands apart from what folds.
+        if !self.is_pinned(row.key) {
+            self.folded_traces.remove(&doc);
+            self.folded.remove(&section.key);
+        }
         self.hidden.remove(&row.key);
-        if !passes(&self.filter.trim().to_lowercase(), section, row) {
+        if !self.shows(&self.filter.trim().to_lowercase(), section, row) {
             self.filter.clear();
         }
+    }
+
+    /// Whether a row is neither hidden nor filtered away. `filter` is in lower case.
+    fn shows(&self, filter: &str, section: &Section, row: &Row) -> bool {
+        let is_hidden = |row: &Row| self.hidden.contains(&row.key);
+        let passes = |row: &Row| !is_hidden(row) && passes(filter, section, row);
+        // The bubbles of a device say what its other rows mean: they stay with them.
+        let stays = || matches!(row.kind, RowKind::Bubbles { .. }) && section.rows.iter().any(passes);
+        !is_hidden(row) && (passes(row) || stays())
     }
 
     /// Sets the height of a row's lanes; `None` for the usual one.
@@ -373,15 +385,9 @@ impl Arrangement {
             }
             let folded = names && self.is_folded(FoldKey::Trace(doc));
             for (section, of) in scene.sections.iter().enumerate() {
-                let is_hidden = |row: &Row| self.hidden.contains(&row.key);
-                let passes = |row: &Row| !is_hidden(row) && passes(&filter, of, row);
-                found.hidden += of.rows.iter().filter(|row| is_hidden(row)).count();
-                // The bubbles of a device say what its other rows mean: they stay with them.
-                let some = of.rows.iter().any(passes);
-                let shown =
-                    |row: &Row| passes(row) || some && !is_hidden(row) && matches!(row.kind, RowKind::Bubbles { .. });
+                found.hidden += of.rows.iter().filter(|row| self.hidden.contains(&row.key)).count();
                 let rows = self.ordered(of).map(|at| (at, &of.rows[at]));
-                let rows: Vec<_> = rows.filter(|(_, row)| shown(row)).collect();
+                let rows: Vec<_> = rows.filter(|(_, row)| self.shows(&filter, of, row)).collect();
                 let place_of = |&(at, row): &(usize, &Row)| place(doc, section, at, row);
                 let of_pin = |row: &Row| self.pinned.iter().position(|&key| key == row.key);
                 pinned.extend(rows.iter().filter_map(|row| Some((of_pin(row.1)?, place_of(row)))));
@@ -415,7 +421,10 @@ fn passes(filter: &str, section: &Section, row: &Row) -> bool {
 mod tests {
     use std::sync::Arc;
 
+    use bubblescope::analysis::{Options, analyze};
+
     use super::*;
+    use crate::rows::bubbles;
     use crate::testing;
 
     fn rows(scene: &Scene, lines: &Lines) -> Vec<Key> {
@@ -459,6 +468,55 @@ mod tests {
         assert_eq!(filtered(" STREAM 7 "), 2);
         assert_eq!(filtered("gpu 0"), 1 + scene.sections[0].rows.len(), "a section's name shows all its rows");
         assert_eq!(filtered("nothing is called this"), 0);
+    }
+
+    #[test]
+    fn exposing_a_row_shows_it_and_undoes_nothing_that_did_not_hide_it() {
+        let trace = Arc::new(testing::trace(3, 5));
+        let mut scene = Scene::new(&trace);
+        scene.set_bubbles(bubbles(&trace, &analyze(&trace, &Options::default())));
+        let shown = |arrangement: &Arrangement, row: &Row| {
+            let layout = arrangement.layout([&scene], true);
+            [layout.pinned, layout.scrolled].iter().any(|lines| rows(&scene, lines).contains(&row.key))
+        };
+        let all = || scene.sections.iter().flat_map(|section| section.rows.iter().map(move |row| (section, row)));
+        let keys: Vec<Key> = all().map(|(_, row)| row.key).collect();
+        for filter in ["", "stream", "bubbles", "main", "gpu 0", "nothing is called this"] {
+            // Each of these: every row or none is hidden or pinned, or only those of one parity.
+            for (hide, pin) in (0..4).flat_map(|hide| (0..4).map(move |pin| (hide, pin))) {
+                for fold in 0..4 {
+                    let of = |which: usize| keys.iter().enumerate().filter(move |(at, _)| which >> (at % 2) & 1 == 1);
+                    let mut before = Arrangement { filter: filter.to_owned(), ..Arrangement::default() };
+                    before.hidden.extend(of(hide).map(|(_, key)| key));
+                    before.pinned.extend(of(pin).map(|(_, key)| key));
+                    if fold & 1 == 1 {
+                        before.toggle(FoldKey::Trace(0));
+                    }
+                    if fold & 2 == 2 {
+                        scene.sections.iter().for_each(|section| before.toggle(FoldKey::Section(section.key)));
+                    }
+                    for (section, row) in all() {
+                        let what = format!("{}, filter {filter}, hide {hide}, pin {pin}, fold {fold}", row.title);
+                        let mut after = before.clone();
+                        after.expose(0, section, row);
+                        assert!(shown(&after, row), "{what}");
+                        if shown(&before, row) {
+                            assert!(after == before, "{what}: it was shown already");
+                        }
+                        // Whatever is put back hides it.
+                        let undone = [
+                            Arrangement { filter: before.filter.clone(), ..after.clone() },
+                            Arrangement { hidden: before.hidden.clone(), ..after.clone() },
+                            Arrangement { folded: before.folded.clone(), ..after.clone() },
+                            Arrangement { folded_traces: before.folded_traces.clone(), ..after.clone() },
+                        ];
+                        for undone in undone.iter().filter(|undone| **undone != after) {
+                            assert!(!shown(undone, row), "{what}: it did not hide it");
+                        }
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use bubblescope::trace::OpIdx;
 use bubblescope_ui::App;
 use bubblescope_ui::arrange::{FoldKey, Place};
 use bubblescope_ui::document::{Item, Pick};
+use bubblescope_ui::panels::Tab;
 use eframe::egui::{Key, Modifiers};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
@@ -182,4 +183,24 @@ fn the_bubbles_of_a_device_stay_with_the_rows_that_a_filter_leaves() {
     let mut harness = window(3, 10);
     filter(&mut harness, "main 4711 calls");
     assert_eq!(lines(&harness)[0], ["train · pid 4711", "main 4711 calls"]);
+}
+
+#[test]
+fn going_to_a_bubble_keeps_a_filter_that_shows_the_bubbles() {
+    let mut harness = window(3, 10);
+    let [all, _] = lines(&harness);
+    for (text, left) in
+        [("stream", &["GPU 0 NVIDIA H200", "Bubbles", "Stream 7", "Stream 8", "Stream 9"][..]), ("main", &[])]
+    {
+        harness.state_mut().timeline.arrangement.filter = text.to_owned();
+        harness.state_mut().panels.tab = Tab::Bubbles;
+        harness.run_steps(2);
+        harness.get_by_label("bubbles row 0").click();
+        harness.run_steps(2);
+        let selected = harness.state().timeline.selected;
+        assert!(matches!(selected.map(|pick| pick.item), Some(Item::Bubble(_))), "{selected:?}");
+        let expected =
+            if left.is_empty() { &all[..] } else { &left.iter().map(|&line| line.to_owned()).collect::<Vec<_>>() };
+        assert_eq!(lines(&harness)[0], expected, "{text}");
+    }
 }
