@@ -1,6 +1,6 @@
 //! Which calls were captured into a graph instead of being carried out.
 
-use crate::trace::{CallIdx, Interval, Ns, ProcessIdx, ThreadIdx, Trace, base_name};
+use crate::trace::{CallIdx, Interval, Ns, ThreadIdx, Trace, base_name};
 
 /// For every call whether it went into a stream capture.
 ///
@@ -12,8 +12,24 @@ use crate::trace::{CallIdx, Interval, Ns, ProcessIdx, ThreadIdx, Trace, base_nam
 pub(super) struct Captures {
     /// Empty when no capture is known.
     captured: Vec<bool>,
-    /// When captures were open of which the trace has only one end, by process.
-    half_known: Vec<(ProcessIdx, Interval)>,
+    /// The captures of each process of which the trace has only one end; empty when no capture is known.
+    half_known: Vec<HalfKnown>,
+}
+
+/// Captures of which only one end is known: one without an end goes on for ever, one without a beginning was always
+/// open, so that one of each says as much as all.
+#[derive(Clone, Copy, Default)]
+struct HalfKnown {
+    /// When the first began of those without an end.
+    begun: Option<Ns>,
+    /// When the last ended of those without a beginning.
+    ended: Option<Ns>,
+}
+
+impl HalfKnown {
+    fn contains(self, moment: Ns) -> bool {
+        self.begun.is_some_and(|begun| begun <= moment) || self.ended.is_some_and(|ended| moment < ended)
+    }
 }
 
 /// What a call does to the captures of its thread.
@@ -39,11 +55,12 @@ impl Captures {
             return Self { captured: Vec::new(), half_known: Vec::new() };
         }
         let mut captured = vec![false; trace.calls.len()];
-        let mut half_known = Vec::new();
+        let mut half_known = vec![HalfKnown::default(); trace.processes.len()];
         // When each process captured.
         let mut during: Vec<Vec<Interval>> = vec![Vec::new(); trace.processes.len()];
         for thread in (0..trace.threads.len()).map(ThreadIdx::from_index) {
-            let process = trace.threads[thread.index()].process;
+            let process = trace.threads[thread.index()].process.index();
+            let half_known = &mut half_known[process];
             let calls = outermost(trace, thread);
             let start = |at: usize| trace.calls.start[calls[at].first];
             let mut begun: Vec<usize> = Vec::new();
@@ -56,15 +73,18 @@ impl Captures {
                         if let Some(begin) = begun.pop() {
                             steps[begin + 1] += 1;
                             steps[at] -= 1;
-                            during[process.index()].push(Interval::new(start(begin), start(at)));
+                            during[process].push(Interval::new(start(begin), start(at)));
                         } else if trace.calls.result[call.first] == 0 {
-                            half_known.push((process, Interval::new(Ns::MIN, start(at))));
+                            half_known.ended = half_known.ended.max(Some(start(at)));
                         }
                     }
                     _ => {}
                 }
             }
-            half_known.extend(begun.into_iter().map(|begin| (process, Interval::new(start(begin), Ns::MAX))));
+            // The calls are in order of time.
+            if let Some(&first) = begun.first() {
+                half_known.begun = Some(half_known.begun.map_or(start(first), |begun| begun.min(start(first))));
+            }
             let mut open = 0;
             for (call, step) in calls.iter().zip(steps) {
                 open += step;
@@ -99,8 +119,8 @@ impl Captures {
     /// Whether a call that is not known to have been captured may have been: it was made after the beginning of a
     /// capture of its process whose end is not in the trace, or before the end of one whose beginning is not.
     pub(super) fn may_contain(&self, trace: &Trace, call: CallIdx) -> bool {
-        let (process, start) = (trace.call_process(call), trace.calls.start[call.index()]);
-        self.half_known.iter().any(|(of, times)| *of == process && times.contains(start))
+        let known = self.half_known.get(trace.call_process(call).index());
+        known.is_some_and(|known| known.contains(trace.calls.start[call.index()]))
     }
 }
 
@@ -145,4 +165,55 @@ fn outermost(trace: &Trace, thread: ThreadIdx) -> Vec<Outermost> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::analysis::scene::Scene;
+    use crate::trace::ProcessIdx;
+
+    proptest! {
+        /// Captures begun and ended on any thread of two processes: a launch may have been captured whenever any of
+        /// those is open of which its thread has only one end.
+        #[test]
+        fn one_end_of_each_kind_says_as_much_as_all(
+            calls in prop::collection::vec((1_u32..3, 1_u64..4, 0_u8..3), 1..40),
+        ) {
+            let mut scene = Scene::new();
+            for (at, &(pid, tid, what)) in calls.iter().enumerate() {
+                scene.on_thread(pid, u64::from(pid) * 10 + tid);
+                let name = ["cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaLaunchKernel"][usize::from(what)];
+                let start = at as i64 * 10;
+                scene.call(name, at as u64 + 1, start, start + 5);
+            }
+            let trace = scene.finish();
+            let captures = Captures::new(&trace);
+            let of_kind = |call: CallIdx| edge(trace.call_name(call));
+            // The edges of each thread that have no other end.
+            let mut alone: Vec<(ProcessIdx, Edge, Ns)> = Vec::new();
+            for thread in (0..trace.threads.len()).map(ThreadIdx::from_index) {
+                let mut open: Vec<CallIdx> = Vec::new();
+                for call in trace.thread_calls(thread) {
+                    let ended = of_kind(call) == Some(Edge::End) && open.pop().is_none();
+                    if of_kind(call) == Some(Edge::Begin) {
+                        open.push(call);
+                    } else if ended {
+                        alone.push((trace.call_process(call), Edge::End, trace.calls.start[call.index()]));
+                    }
+                }
+                let begun = |call: CallIdx| (trace.call_process(call), Edge::Begin, trace.calls.start[call.index()]);
+                alone.extend(open.into_iter().map(begun));
+            }
+            for call in trace.calls.indices().filter(|call| of_kind(*call).is_none()) {
+                let (process, start) = (trace.call_process(call), trace.calls.start[call.index()]);
+                let expected = alone.iter().any(|&(of, edge, at)| {
+                    of == process && if edge == Edge::Begin { at <= start } else { start < at }
+                });
+                prop_assert_eq!(captures.may_contain(&trace, call), expected);
+            }
+        }
+    }
 }
