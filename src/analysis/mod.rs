@@ -6,6 +6,7 @@ mod bubbles;
 mod calls;
 mod captures;
 mod cause;
+mod copies;
 mod finding;
 pub mod findings;
 mod full;

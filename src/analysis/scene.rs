@@ -106,7 +106,7 @@ impl Scene {
         self.op_named((kind, bytes, "op"), detail, stream, correlation, start, end);
     }
 
-    fn op_named(
+    pub(crate) fn op_named(
         &mut self,
         (kind, bytes, name): (OpKind, u64, &str),
         detail: Detail,

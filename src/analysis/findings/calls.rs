@@ -4,6 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::subject::{Group, Idle, Subject, Words};
 use super::{Candidate, FindingId};
+use crate::analysis::copies::{is_from_host, is_to_host};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::waits::{CLOCK_SLACK, Target, Wait, WaitCause};
 use crate::analysis::words::{bytes as size, grouped, rate, time, times};
@@ -124,27 +125,7 @@ fn host_copy(subject: &Subject<'_>, call: CallIdx) -> Option<OpIdx> {
         return None;
     }
     let op = trace.call_ops(call).last().copied().filter(|op| trace.ops.kind[op.index()] == OpKind::Copy)?;
-    (to_host(subject, op) || from_host(subject, op)).then_some(op)
-}
-
-fn to_host(subject: &Subject<'_>, op: OpIdx) -> bool {
-    is_to_host(subject.trace, op)
-}
-
-fn is_to_host(trace: &Trace, op: OpIdx) -> bool {
-    match trace.op_detail(op) {
-        Detail::Copy { to: MemoryKind::Pageable | MemoryKind::Pinned, .. } => true,
-        Detail::Copy { to: MemoryKind::Unknown, .. } | Detail::None => trace.op_name(op).contains("DtoH"),
-        _ => false,
-    }
-}
-
-fn from_host(subject: &Subject<'_>, op: OpIdx) -> bool {
-    match subject.trace.op_detail(op) {
-        Detail::Copy { from: MemoryKind::Pageable | MemoryKind::Pinned, .. } => true,
-        Detail::Copy { from: MemoryKind::Unknown, .. } | Detail::None => subject.trace.op_name(op).contains("HtoD"),
-        _ => false,
-    }
+    (is_to_host(subject.trace, op) || is_from_host(subject.trace, op)).then_some(op)
 }
 
 fn is_pageable(subject: &Subject<'_>, op: OpIdx) -> bool {
@@ -197,7 +178,7 @@ fn copy_candidates(subject: &Subject<'_>, copies: Vec<HostCopy>, sorted: &mut So
     let mut rest: Vec<HostCopy> = Vec::new();
     for copy in copies {
         let bytes = trace.ops.bytes[copy.op.index()];
-        let scalar = to_host(subject, copy.op) && (1..=subject.limits.scalar_bytes).contains(&bytes);
+        let scalar = is_to_host(subject.trace, copy.op) && (1..=subject.limits.scalar_bytes).contains(&bytes);
         let asynchronous = trace.calls.kind[copy.call.index()] == ApiKind::CopyAsync;
         let kind = if is_final(subject, &copy) {
             None
@@ -314,7 +295,7 @@ fn speed_text(subject: &Subject<'_>, copies: &[&HostCopy]) -> String {
         some => format!("{} of it beside kernels", time(some)),
     };
     let Some(&first) = pageable.first() else { return String::new() };
-    let same_way = |op: &OpIdx| to_host(subject, *op) == to_host(subject, first);
+    let same_way = |op: &OpIdx| is_to_host(subject.trace, *op) == is_to_host(subject.trace, first);
     let pinned = ops.indices().filter(|op| {
         let detail = subject.trace.op_detail(*op);
         matches!(detail, Detail::Copy { from, to, .. } if [from, to].contains(&MemoryKind::Pinned)) && large(op)

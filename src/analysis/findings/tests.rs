@@ -4,8 +4,8 @@ use super::*;
 use crate::analysis::full;
 use crate::analysis::scene::Scene;
 use crate::analysis::waits::Waits;
-use crate::trace::MemoryKind::{Device, Pageable, Pinned};
-use crate::trace::{OverheadKind, StreamKind, SyncKind};
+use crate::trace::MemoryKind::{Array, Device, Pageable, Pinned, Unknown};
+use crate::trace::{Detail, OpKind, OverheadKind, StreamKind, SyncKind};
 
 const US: i64 = 1_000;
 
@@ -176,6 +176,33 @@ fn what_is_taken_for_granted_fits_the_calls() {
     assert_eq!(findings(&trace).found[0].assumptions, [""; 0], "freeing memory brings no results");
     let trace = steps(40, |scene, _, id, at| read_back(scene, 4, id, at));
     assert_eq!(findings(&trace).found[0].assumptions, [results]);
+}
+
+/// Kineto and exports of Nsight Systems may tell which way a copy goes and not which memory of the host it uses.
+#[test]
+fn what_is_taken_for_granted_of_copies_of_unknown_memory_follows_their_way() {
+    let results = "the host does the same whether or not it has the results that it waited for";
+    let speed = "a copy takes as long on the device from page-locked memory as from pageable memory";
+    for (name, from, to, assumed) in [
+        ("Memcpy DtoH", Device, Unknown, results),
+        ("Memcpy AtoH", Array, Unknown, results),
+        ("Memcpy DtoH (Device -> Unknown)", Device, Unknown, results),
+        ("CopyDeviceToHost", Unknown, Unknown, results),
+        ("Memcpy DtoH (Device -> Pageable)", Device, Pageable, results),
+        ("Memcpy HtoD", Unknown, Device, speed),
+        ("CopyHostToDevice", Unknown, Unknown, speed),
+        ("Memcpy HtoD (Pageable -> Device)", Pageable, Device, speed),
+    ] {
+        let trace = steps(40, |scene, _, id, at| {
+            scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 17 * US));
+            scene.call("cudaMemcpy_v3020", id + 1, at + 4_200, at + 25 * US);
+            let detail = Detail::Copy { from, to, asynchronous: false };
+            scene.op_named((OpKind::Copy, 1 << 16, name), detail, 7, id + 1, at + 20 * US, at + 22 * US);
+            at + 26 * US
+        });
+        let found = findings(&trace).found;
+        assert_eq!((found[0].id, &found[0].assumptions[..]), (FindingId::BlockingCopyInLoop, &[assumed][..]), "{name}");
+    }
 }
 
 #[test]

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::analysis::waits::Waits;
 use crate::analysis::words::counted;
-use crate::trace::{CallIdx, Ns, base_name};
+use crate::trace::{CallIdx, Ns, Trace, base_name};
 
 /// Blocking calls to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,23 @@ pub enum CallSet {
     Apis(Vec<String>),
     /// These calls.
     Calls(Vec<CallIdx>),
+}
+
+impl CallSet {
+    /// The calls that it means.
+    pub(super) fn calls<'s>(&'s self, trace: &'s Trace, waits: &'s Waits) -> Box<dyn Iterator<Item = CallIdx> + 's> {
+        match self {
+            Self::All => Box::new(waits.calls().iter().map(|wait| wait.call)),
+            Self::Apis(apis) => {
+                let named = |name| apis.iter().any(|api| base_name(name) == api);
+                // Once for each name: there may be millions of calls.
+                let meant: Vec<bool> = trace.names.iter().map(|(_, name)| named(name)).collect();
+                let calls = &trace.calls;
+                Box::new(calls.indices().filter(move |call| meant.get(calls.name[call.index()].index()) == Some(&true)))
+            }
+            Self::Calls(calls) => Box::new(calls.iter().copied()),
+        }
+    }
 }
 
 /// One change to a recorded program. Several are replayed together, once; their gains do not add up.

@@ -40,6 +40,7 @@ mod tests;
 
 use crate::trace::{CallIdx, Detail, DeviceIdx, Interval, MemoryKind, Ns, OpIdx, Trace};
 
+use super::copies::{is_from_host, is_to_host};
 use super::options::Constants;
 use super::waits::{WaitCause, Waits};
 pub use change::{CallSet, Change, ParseChangeError, TracerCost};
@@ -183,11 +184,11 @@ impl<'t> Replay<'t> {
         let mut list = general_assumptions(changes);
         for change in changes {
             let (Change::Remove(set) | Change::Async(set)) = change else { continue };
-            if self.any_of(set, |call| self.may_bring_results(call)) {
+            if set.calls(self.trace, self.waits).any(|call| self.may_bring_results(call)) {
                 list.push("the host does the same whether or not it has the results that it waited for");
             }
             let made = matches!(change, Change::Async(_));
-            if made && self.any_of(set, |call| self.copies(call, |from, _| from == MemoryKind::Pageable)) {
+            if made && set.calls(self.trace, self.waits).any(|call| self.stages(call)) {
                 list.push(SAME_SPEED);
             }
         }
@@ -196,36 +197,22 @@ impl<'t> Replay<'t> {
         list
     }
 
-    /// Whether any call of a set is such.
-    fn any_of(&self, set: &CallSet, such: impl Fn(CallIdx) -> bool) -> bool {
-        match set {
-            CallSet::All => self.waits.calls().iter().any(|wait| such(wait.call)),
-            CallSet::Apis(apis) => {
-                let calls = &self.trace.calls;
-                calls.indices().any(|call| apis.iter().any(|api| api == self.trace.call_name(call)) && such(call))
-            }
-            CallSet::Calls(calls) => calls.iter().any(|&call| such(call)),
-        }
-    }
-
     /// Whether the host may have waited in a call for what the device computed: in any wait that is not for memory to be
     /// freed or for its own work to be done, and in a copy to the host.
     fn may_bring_results(&self, call: CallIdx) -> bool {
-        let to_host = |_, to| matches!(to, MemoryKind::Pageable | MemoryKind::Pinned);
         match self.waits.of(call).map(|wait| wait.cause) {
             Some(WaitCause::Sync | WaitCause::SpinBody | WaitCause::SpinEnd | WaitCause::BlockingLaunch) => true,
             Some(WaitCause::Free | WaitCause::Memset) => false,
             Some(WaitCause::BlockingCopy | WaitCause::PageableCopy | WaitCause::Recorded) | None => {
-                self.copies(call, to_host)
+                self.trace.call_ops(call).iter().any(|&op| is_to_host(self.trace, op))
             }
         }
     }
 
-    /// Whether a call copies between such memories.
-    fn copies(&self, call: CallIdx, such: impl Fn(MemoryKind, MemoryKind) -> bool) -> bool {
-        let detail = |&op: &OpIdx| self.trace.op_detail(op);
-        let mut details = self.trace.call_ops(call).iter().map(detail);
-        details.any(|detail| matches!(detail, Detail::Copy { from, to, .. } if such(from, to)))
+    /// Whether a call copies to the device what is not known to lie in page-locked memory.
+    fn stages(&self, call: CallIdx) -> bool {
+        let pinned = |op| matches!(self.trace.op_detail(op), Detail::Copy { from: MemoryKind::Pinned, .. });
+        self.trace.call_ops(call).iter().any(|&op| is_from_host(self.trace, op) && !pinned(op))
     }
 
     fn plan(&self, changes: &[Change]) -> Plan {

@@ -7,7 +7,7 @@ use super::model::{Flags, Model, NONE, Step};
 use super::pass::{Action, Plan};
 use super::runs;
 use crate::analysis::waits::{WaitCause, Waits};
-use crate::trace::{ApiKind, CallIdx, Trace, base_name};
+use crate::trace::{ApiKind, Trace};
 
 /// The plan that makes all of `changes`.
 pub(super) fn plan(trace: &Trace, waits: &Waits, model: &Model, step_of_call: &[u32], changes: &[Change]) -> Plan {
@@ -98,25 +98,13 @@ impl Planner<'_> {
     /// Sets the action of every call of a set.
     fn each(&mut self, calls: &CallSet, action: impl Fn(&Step, Option<WaitCause>) -> Option<Action>) {
         self.make_room();
-        let cause = |call| self.waits.of(call).map(|wait| wait.cause);
-        let mut set = |call: CallIdx, cause| {
+        for call in calls.calls(self.trace, self.waits) {
             let step = self.step_of_call.get(call.index()).copied().unwrap_or(NONE);
-            let Some(row) = self.model.steps.get(step as usize) else { return };
+            let Some(row) = self.model.steps.get(step as usize) else { continue };
+            let cause = self.waits.of(call).map(|wait| wait.cause);
             if let Some(action) = action(row, cause) {
                 self.actions[step as usize] = action;
             }
-        };
-        match calls {
-            CallSet::All => self.waits.calls().iter().for_each(|wait| set(wait.call, Some(wait.cause))),
-            CallSet::Apis(apis) => {
-                let named = |name| apis.iter().any(|api| base_name(name) == api);
-                let meant: Vec<bool> = self.trace.names.iter().map(|(_, name)| named(name)).collect();
-                let calls = &self.trace.calls;
-                for call in calls.indices().filter(|call| meant.get(calls.name[call.index()].index()) == Some(&true)) {
-                    set(call, cause(call));
-                }
-            }
-            CallSet::Calls(calls) => calls.iter().for_each(|&call| set(call, cause(call))),
         }
     }
 }
