@@ -131,6 +131,23 @@ impl Scene {
         });
     }
 
+    /// A kernel that is the only node of an executable graph.
+    pub(crate) fn node(&mut self, stream: u32, correlation: u64, graph: u32, (start, end): (i64, i64)) {
+        let (stream, name) = (self.stream(stream), self.builder.name("node"));
+        self.builder.push_op(OpInput {
+            start,
+            end,
+            stream,
+            kind: OpKind::Kernel,
+            name,
+            correlation: CorrelationId(correlation),
+            bytes: 0,
+            graph: GraphId(graph),
+            graph_node: 1,
+            detail: Detail::None,
+        });
+    }
+
     /// A call that launches one kernel.
     pub(crate) fn launch(&mut self, correlation: u64, call: (i64, i64), stream: u32, op: (i64, i64)) {
         self.call("cudaLaunchKernel_v7000", correlation, call.0, call.1);

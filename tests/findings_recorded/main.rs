@@ -131,6 +131,14 @@ fn what_is_said_of_planted_causes_agrees() {
     }
 }
 
+/// A program that builds its graph anew in every step launches each for the first time: that is no set-up.
+#[test]
+fn first_launches_in_a_loop_are_no_set_up() {
+    let full = measured(&recording("workloads/graph-replay/graph-rebuilt.bubcap"));
+    let says: Vec<&str> = full.findings.found.iter().map(|finding| finding.title.as_str()).collect();
+    assert!(!ids(&full).contains(&FindingId::OneTimeSetup), "{says:?}");
+}
+
 #[test]
 fn bubbles_of_the_legacy_default_stream_say_so_for_certain() {
     let full = measured(&recording("planted/default-stream.bubcap"));

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::subject::Subject;
 use super::{Candidate, Evidence, FindingId, share_exceeds};
-use crate::analysis::cause::SegmentKind;
+use crate::analysis::cause::{Cause, SegmentKind};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::segments::FirstLaunches;
 use crate::analysis::words::{counted, time};
@@ -74,6 +74,7 @@ fn parts(subject: &Subject<'_>, taken: &[Candidate]) -> Vec<(Key, Part)> {
                 SegmentKind::LaunchCall if segment.interval.len() >= subject.long_launch => {
                     let firsts = first_launches.get_or_insert_with(|| FirstLaunches::new(trace));
                     match firsts.work(trace, call) {
+                        Some(Cause::GraphBuild) => SegmentKind::GraphBuild,
                         Some(_) => SegmentKind::ModuleLoad,
                         None => continue,
                     }
@@ -99,8 +100,10 @@ fn parts(subject: &Subject<'_>, taken: &[Candidate]) -> Vec<(Key, Part)> {
 }
 
 fn evidence((kind, api, site): &Key, part: &Part, subject: &Subject<'_>) -> Evidence {
+    let launches = |call: &CallIdx| subject.trace.calls.kind[call.index()] == ApiKind::GraphLaunch;
     let what = match kind {
         SegmentKind::Allocation => "memory was allocated or freed",
+        SegmentKind::GraphBuild if part.calls.keys().any(launches) => "a graph was launched for the first time",
         SegmentKind::GraphBuild => "a graph was built",
         _ => "code was loaded or compiled",
     };

@@ -300,6 +300,29 @@ fn set_up_that_is_done_once_is_told_from_loops() {
     }
 }
 
+/// The first launch of a graph takes it to the device: that is set-up when it happens once, and a loop otherwise.
+#[test]
+fn first_launches_of_graphs_are_set_up_only_when_they_are_few() {
+    let with = |new: fn(u64) -> bool| {
+        let mut graph = 0;
+        steps(40, |scene, index, id, at| {
+            let first = index == 0 || new(index);
+            graph += u32::from(first);
+            let length = if first { 300 * US } else { 4 * US };
+            scene.call("cudaGraphLaunch_v10000", id, at, at + length);
+            scene.node(7, id, graph, (at + length + US, at + length + 21 * US));
+            at + length + 2 * US
+        })
+    };
+    let once = findings(&with(|index| index == 20));
+    let [found] = once.found.as_slice() else { panic!("{once:?}") };
+    assert_eq!((found.id, found.count), (FindingId::OneTimeSetup, 1));
+    let says = "cudaGraphLaunch: a graph was launched for the first time for ";
+    assert!(found.evidence[0].text.starts_with(says), "{}", found.evidence[0].text);
+    let often = ids(&with(|index| index % 2 == 0));
+    assert!(!often.contains(&FindingId::OneTimeSetup), "{often:?}");
+}
+
 /// A bubble longer than all others together is no step, and the rest is judged without it.
 #[test]
 fn one_long_pause_is_no_step() {
