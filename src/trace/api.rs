@@ -210,6 +210,15 @@ fn classify(stem: &str) -> ApiKind {
     K::Other
 }
 
+/// Whether the call named `name` brings code to the device, rather than looks up or lets go what was loaded: of the calls
+/// of [`ApiKind::ModuleLoad`], those that load modules and libraries, link code, or finish loading a function that was
+/// left for later.
+pub fn loads_code(name: &str) -> bool {
+    let base = base_name(name);
+    let stem = ["cuda", "cu", "hip"].iter().find_map(|prefix| base.strip_prefix(prefix)).unwrap_or_default();
+    ["ModuleLoad", "LibraryLoad", "LinkComplete", "FuncLoad"].iter().any(|prefix| stem.starts_with(prefix))
+}
+
 /// A call's name without the suffixes that versions and per-thread default streams add to it.
 ///
 /// CUPTI reports `cudaLaunchKernel_v7000` and `cuMemcpyDtoHAsync_v2_ptsz`; CUDA 13 has an internal
@@ -247,6 +256,18 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(base_name(name), base, "{name}");
+        }
+    }
+
+    #[test]
+    fn looking_up_is_no_loading() {
+        let loading = ["cuModuleLoadData", "cuModuleLoadDataEx_v2", "cuLibraryLoadFromFile", "cudaLibraryLoadData"];
+        for name in loading.into_iter().chain(["hipModuleLoad", "cuLinkComplete", "cuFuncLoad"]) {
+            assert!(loads_code(name) && ApiKind::of(name) == ApiKind::ModuleLoad, "{name}");
+        }
+        let others = ["cuModuleGetFunction", "cuKernelGetFunction", "cuLibraryGetKernel", "cuModuleUnload"];
+        for name in others.into_iter().chain(["hipModuleGetFunction", "cuLinkAddData", "cuLinkCreate", "ModuleLoad"]) {
+            assert!(!loads_code(name), "{name}");
         }
     }
 

@@ -12,7 +12,7 @@ mod model;
 mod names;
 mod time;
 
-pub use api::{ApiKind, base_name};
+pub use api::{ApiKind, base_name, loads_code};
 pub use builder::{BuildError, CallInput, EventInput, OpInput, SyncInput, TraceBuilder};
 pub use ids::{
     CallIdx, ContextIdx, CorrelationId, DetailId, DeviceIdx, GraphId, NameId, OpIdx, ProcessIdx, RangeIdx, StreamIdx,

@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
+use bubblescope::analysis::replay::Change;
 use bubblescope::analysis::{Cause, Confidence, FindingId, FullAnalysis, Options, Rule, Severity, SyncCallRow, full};
 use bubblescope::open::open;
-use bubblescope::trace::{Ns, Trace};
+use bubblescope::trace::{CallIdx, Ns, Trace};
 
 const KERNELS: [u32; 3] = [1, 4, 12];
 
@@ -19,6 +20,10 @@ fn recording(path: &str) -> Trace {
 fn measured(trace: &Trace) -> FullAnalysis {
     let window = trace.meta.workload.as_ref().unwrap().measured;
     full(trace, &Options { window, ..Options::default() })
+}
+
+fn full_of(trace: &Trace) -> FullAnalysis {
+    full(trace, &Options::default())
 }
 
 fn ids(full: &FullAnalysis) -> Vec<FindingId> {
@@ -137,6 +142,22 @@ fn first_launches_in_a_loop_are_no_set_up() {
     let full = measured(&recording("workloads/graph-replay/graph-rebuilt.bubcap"));
     let says: Vec<&str> = full.findings.found.iter().map(|finding| finding.title.as_str()).collect();
     assert!(!ids(&full).contains(&FindingId::OneTimeSetup), "{says:?}");
+}
+
+/// Of 598 calls of modules, half load one and half look a kernel up.
+#[test]
+fn modules_that_are_loaded_are_counted_without_look_ups() {
+    let full = measured(&recording("planted/module-load.bubcap"));
+    let found = &full.findings.found[0];
+    assert_eq!((found.title.as_str(), found.count), ("Modules are loaded in the loop, 299 times", 299));
+    // PyTorch looks kernels up in every step.
+    let trace = recording("compat/torch-eager.bubcap");
+    let full = full_of(&trace);
+    for finding in &full.findings.found {
+        let looked_up = |call: &&CallIdx| trace.call_name(**call) == "cuKernelGetFunction";
+        let count = finding.changes.iter().flat_map(Change::calls).filter(looked_up).count();
+        assert!(count < 10, "{}: {count} look-ups", finding.title);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::analysis::cause::{Cause, SegmentKind};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::result::{Bubble, DeviceAnalysis};
 use crate::analysis::words::{counted, grouped, time, times};
-use crate::trace::{ApiKind, CallIdx, Ns, Overhead, OverheadKind, ThreadIdx};
+use crate::trace::{ApiKind, CallIdx, Ns, Overhead, OverheadKind, ThreadIdx, loads_code};
 
 /// Every candidate of these.
 pub(super) fn candidates(subject: &Subject<'_>) -> Vec<Candidate> {
@@ -176,28 +176,34 @@ fn graph_reinstantiated(subject: &Subject<'_>) -> Option<Candidate> {
 fn lazy_loading(subject: &Subject<'_>) -> Option<Candidate> {
     let trace = subject.trace;
     let settled = subject.settled()?;
+    let of_modules = |call: &CallIdx| trace.calls.kind[call.index()] == ApiKind::ModuleLoad;
+    // What loads by its name; what was seen to load; and, where nothing else tells, what took remarkably long.
+    let loads = |call: &CallIdx| of_modules(call) && loads_code(trace.call_name(*call));
     let mut calls =
         calls_around(subject, |overhead| overhead.kind.is_loading() && settled.contains(overhead.interval.start));
-    let loads = |call: &CallIdx| trace.calls.kind[call.index()] == ApiKind::ModuleLoad;
-    let loading =
-        subject.lanes().flatten().copied().filter(|call| loads(call) && settled.contains(subject.start(*call)));
-    calls.extend(loading);
-    // Where nothing else tells, a kernel's first launch that took remarkably long.
+    let long = |call: &CallIdx| trace.calls.interval(*call).len() >= subject.long_launch;
     let roots = subject
         .bubbles()
         .filter(|bubble| bubble.root.cause == Cause::ModuleLoad && settled.contains(bubble.interval.start));
-    calls.extend(roots.filter_map(|bubble| bubble.root.call));
+    let roots = roots.filter_map(|bubble| bubble.root.call);
+    calls.extend(roots.filter(|call| loads(call) || !of_modules(call) || long(call)));
+    let mut others: Vec<CallIdx> = Vec::new();
+    for &call in subject.lanes().flatten().filter(|call| of_modules(call) && settled.contains(subject.start(**call))) {
+        let list = if loads(&call) { &mut calls } else { &mut others };
+        list.push(call);
+    }
     calls.sort_unstable();
     calls.dedup();
-    if calls.is_empty() {
-        return None;
-    }
-    let (loading, held): (Vec<CallIdx>, Vec<CallIdx>) = calls.iter().partition(|call| loads(call));
-    let groups = subject.groups(&calls, |_| ());
-    let again = subject.keeps_recurring(&subject.starts(&loading));
-    let (what, remedy) = if again {
+    let explicit: Vec<CallIdx> = calls.iter().copied().filter(loads).collect();
+    let again = subject.keeps_recurring(&subject.starts(&explicit));
+    let (what, count, remedy) = if again {
+        // Handles of what is loaded once need not be looked up again.
+        calls.extend(others);
+        calls.sort_unstable();
+        calls.dedup();
         (
             "Modules are loaded in the loop",
+            explicit.len(),
             "Load each module once, before the loop, and keep its handle and those of its functions: cuModuleLoadData and \
              cuModuleGetFunction (or cuLibraryLoadData and cuLibraryGetKernel) in each step load the same code anew. \
              Where a library loads it, launch every kernel once while warming up, or set CUDA_MODULE_LOADING=EAGER.",
@@ -205,17 +211,24 @@ fn lazy_loading(subject: &Subject<'_>) -> Option<Candidate> {
     } else {
         (
             "Code is still being loaded or compiled after the warm-up",
+            calls.len(),
             "Load before the loop: set CUDA_MODULE_LOADING=EAGER, or launch every kernel once while warming up; ship \
              code for this GPU's architecture, so that nothing is compiled at run time.",
         )
     };
-    let title = format!("{what}, {}", times(calls.len()));
+    if calls.is_empty() {
+        return None;
+    }
+    let groups = subject.groups(&calls, |_| ());
+    let title = format!("{what}, {}", times(count));
+    let (removed, held): (Vec<CallIdx>, Vec<CallIdx>) = calls.iter().partition(|call| of_modules(call));
     let words = Words {
         remedy,
-        changes: vec![Change::Remove(CallSet::Calls(loading)), Change::Usual(CallSet::Calls(held))],
+        changes: vec![Change::Remove(CallSet::Calls(removed)), Change::Usual(CallSet::Calls(held))],
         change: "code loaded before the loop".to_owned(),
     };
-    Some(subject.candidate(FindingId::LazyLoading, title, &groups, words))
+    let candidate = subject.candidate(FindingId::LazyLoading, title, &groups, words);
+    Some(Candidate { count: count as u64, ..candidate })
 }
 
 fn command_buffer_full(subject: &Subject<'_>) -> Option<Candidate> {

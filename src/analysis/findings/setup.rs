@@ -10,7 +10,7 @@ use crate::analysis::cause::{Cause, SegmentKind};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::segments::FirstLaunches;
 use crate::analysis::words::{counted, time};
-use crate::trace::{ApiKind, CallIdx, Ns};
+use crate::trace::{ApiKind, CallIdx, Ns, loads_code};
 
 /// The calls of one API at one site that did one kind of thing.
 #[derive(Default)]
@@ -91,12 +91,27 @@ fn parts(subject: &Subject<'_>, taken: &[Candidate]) -> Vec<(Key, Part)> {
         part.idle += idle;
         part.calls.insert(call, idle);
     }
-    // A loop of these is another matter, whatever became of it; but each kernel and module is loaded only once.
-    let once = |(kind, ..): &Key, part: &Part| {
-        *kind == SegmentKind::ModuleLoad
-            || !subject.keeps_recurring(&part.calls.keys().map(|&call| subject.start(call)).collect::<Vec<_>>())
-    };
-    parts.into_iter().filter(|(key, part)| once(key, part)).collect()
+    for ((kind, ..), part) in &mut parts {
+        part.retain_single(*kind, subject);
+    }
+    parts.into_iter().filter(|(_, part)| !part.calls.is_empty()).collect()
+}
+
+impl Part {
+    /// Leaves out a loop of these calls, which is another matter, whatever became of it; but each module and kernel is
+    /// loaded only once, and only first calls take remarkably long to look one up.
+    fn retain_single(&mut self, kind: SegmentKind, subject: &Subject<'_>) {
+        let trace = subject.trace;
+        let loads = |call: CallIdx, idle: Ns| {
+            kind == SegmentKind::ModuleLoad && (loads_code(trace.call_name(call)) || idle >= subject.long_launch)
+        };
+        let others = self.calls.iter().filter(|&(&call, &idle)| !loads(call, idle));
+        let others: Vec<Ns> = others.map(|(&call, _)| subject.start(call)).collect();
+        if subject.keeps_recurring(&others) {
+            self.calls.retain(|&call, &mut idle| loads(call, idle));
+            self.idle = self.calls.values().copied().sum();
+        }
+    }
 }
 
 fn evidence((kind, api, site): &Key, part: &Part, subject: &Subject<'_>) -> Evidence {

@@ -470,6 +470,54 @@ fn code_loaded_in_steady_state() {
     assert_eq!(ids(&held_launches(OverheadKind::LazyLoading, 10)), [FindingId::LazyLoading]);
 }
 
+/// 60 steps, each with a kernel's look-up of 30 µs; a module is loaded in those that `loads` tells.
+fn looked_up(loads: fn(u64) -> bool) -> Trace {
+    steps(60, |scene, index, id, at| {
+        let from = if loads(index) { at + 400 * US } else { at };
+        if loads(index) {
+            scene.call("cuModuleLoadData", id, at, from);
+        }
+        scene.call("cuModuleGetFunction", id + 1, from, from + 30 * US);
+        scene.launch(id + 2, (from + 31 * US, from + 35 * US), 7, (from + 36 * US, from + 56 * US));
+        from + 56 * US
+    })
+}
+
+#[test]
+fn looking_kernels_up_is_no_loading() {
+    assert_eq!(ids(&looked_up(|_| false)), []);
+    let findings = findings(&looked_up(|_| true));
+    let found = findings.found.iter().find(|finding| finding.id == FindingId::LazyLoading).unwrap();
+    let settled = found.count;
+    assert!((55..=60).contains(&settled), "{settled}");
+    assert_eq!(found.title, format!("Modules are loaded in the loop, {settled} times"));
+    let calls = |name: &str| found.evidence.iter().filter(|evidence| evidence.api.as_deref() == Some(name)).count();
+    assert_eq!((calls("cuModuleLoadData"), calls("cuModuleGetFunction")), (1, 1), "the remedy keeps the handles too");
+    // Three modules in the whole loop: they are loaded, the look-ups beside them are not.
+    let findings = self::findings(&looked_up(|index| [20, 30, 40].contains(&index)));
+    let found = findings.found.iter().find(|finding| finding.id == FindingId::LazyLoading).unwrap();
+    assert_eq!(found.title, "Code is still being loaded or compiled after the warm-up, 3 times");
+    assert_eq!((found.count, found.changes.iter().flat_map(Change::calls).count()), (3, 3));
+}
+
+/// Look-ups of every step are no set-up; a module loaded once is, and so is a look-up that took remarkably long.
+#[test]
+fn look_ups_of_every_step_are_no_set_up() {
+    let trace = steps(60, |scene, index, id, at| {
+        let long = if index == 3 { 2_000 * US } else { 30 * US };
+        scene.call("cuKernelGetFunction", id, at, at + long);
+        // No two alike, so that there is no loop to have settled.
+        let call = (at + long + US, at + long + 5 * US);
+        scene.launch_named(&format!("kernel {index}"), id + 1, call, 7, (call.1 + US, call.1 + 21 * US));
+        call.1 + 21 * US
+    });
+    let findings = findings(&trace);
+    let found = findings.found.iter().find(|finding| finding.id == FindingId::OneTimeSetup);
+    let found = found.unwrap_or_else(|| panic!("{findings:?}"));
+    assert_eq!(found.count, 1, "{:?}", found.title);
+    assert!(found.evidence[0].text.starts_with("cuKernelGetFunction: code was loaded"), "{:?}", found.evidence);
+}
+
 #[test]
 fn a_full_command_buffer() {
     assert_eq!(ids(&held_launches(OverheadKind::CommandBufferFull, 2)), [FindingId::CommandBufferFull]);
