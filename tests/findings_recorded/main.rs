@@ -3,10 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use bubblescope::analysis::replay::Change;
-use bubblescope::analysis::{Cause, Confidence, FindingId, FullAnalysis, Options, Rule, Severity, SyncCallRow, full};
+use bubblescope::analysis::{
+    Bubble, Cause, Confidence, DeviceAnalysis, Finding, FindingId, FindingLimits, FullAnalysis, Options, Rule, Segment,
+    SegmentKind, Severity, SyncCallRow, full,
+};
 use bubblescope::open::open;
 use bubblescope::trace::{CallIdx, Ns, Trace};
 
@@ -114,11 +118,12 @@ fn what_is_said_of_planted_causes_agrees() {
         let finding = &full.findings.found[0];
         let texts = finding.evidence.iter().map(|evidence| evidence.text.as_str()).chain([finding.remedy]);
         assert!(texts.clone().any(|text| text.contains(said)), "{planted}: {:?}", texts.collect::<Vec<_>>());
+        full.findings.found.iter().for_each(|finding| agrees(finding, &full, planted));
         // A gain beyond the idle time is explained, and no other.
         let explained = finding.evidence.iter().any(|evidence| evidence.text.starts_with("the gain is more than"));
         assert_eq!(explained, finding.recoverable > idle, "{planted}");
         // Nine tenths of the idle time belong to the finding; what the queue itself takes does not.
-        let ours = device.bubbles.iter().filter(|bubble| finding.concerns(bubble));
+        let ours = device.bubbles.iter().filter(|bubble| finding.concerns(device, bubble));
         let ours: Ns = ours.map(|bubble| bubble.interval.len()).sum();
         let queue = device.idle_by_root.get(&Cause::Dispatch).copied().unwrap_or_default();
         assert!(ours.0 * 10 >= (idle - queue).0 * 9, "{planted}: {ours} of {idle}");
@@ -158,6 +163,144 @@ fn modules_that_are_loaded_are_counted_without_look_ups() {
         let count = finding.changes.iter().flat_map(Change::calls).filter(looked_up).count();
         assert!(count < 10, "{}: {count} look-ups", finding.title);
     }
+}
+
+/// The bubbles of a finding, found again from what it changes and from what it says.
+fn own<'a>(finding: &Finding, full: &'a FullAnalysis) -> Vec<(&'a DeviceAnalysis, &'a Bubble)> {
+    let devices = full.analysis.devices.iter();
+    let all = devices.flat_map(|device| device.bubbles.iter().map(move |bubble| (&**device, bubble)));
+    let calls: BTreeSet<CallIdx> = finding.changes.iter().flat_map(Change::calls).copied().collect();
+    let length = |(_, bubble): &(&DeviceAnalysis, &Bubble)| bubble.interval.len();
+    let is_own = |&(device, bubble): &(&DeviceAnalysis, &Bubble)| {
+        let (root, segments) = (&bubble.root, device.segments_of(bubble));
+        match finding.id {
+            FindingId::DefaultStream => root.rule == Rule::LegacyDefaultStream,
+            FindingId::NoOverlap => root.cause == Cause::Dependency && root.rule != Rule::LegacyDefaultStream,
+            FindingId::TinyLaunches => [Cause::LaunchBound, Cause::Dispatch].contains(&root.cause),
+            FindingId::HostBoundStep => {
+                let code = host_code(segments);
+                let long = code >= FindingLimits::default().long_host_code && code.0 >= bubble.interval.len().0 / 2;
+                root.cause == Cause::HostBound || root.cause == Cause::LaunchBound && long
+            }
+            FindingId::OneTimeSetup => {
+                segments.iter().any(|segment| segment.call().is_some_and(|call| calls.contains(&call)))
+            }
+            _ => {
+                let blames = root.cause.blames_call() || root.rule == Rule::LaunchCallLong;
+                let of = [root.call.filter(|_| blames), bubble.drained_by.map(|drain| drain.call), bubble.refill_of];
+                of.into_iter().flatten().any(|call| calls.contains(&call))
+            }
+        }
+    };
+    let mut own: Vec<(&DeviceAnalysis, &Bubble)> = all.filter(is_own).collect();
+    if finding.id == FindingId::HostBoundStep {
+        own.sort_by_key(|of| std::cmp::Reverse(length(of)));
+        if own.len() as u64 == finding.count + 1 {
+            let pause = own.remove(0);
+            assert!(length(&pause) > own.iter().map(length).sum(), "only a pause is left out");
+        }
+        assert_eq!(own.len() as u64, finding.count);
+    }
+    own
+}
+
+fn host_code(segments: &[Segment]) -> Ns {
+    let code = segments.iter().filter(|segment| segment.kind == SegmentKind::HostCode);
+    code.map(|segment| segment.interval.len()).sum()
+}
+
+/// The nanoseconds that a time of a report says, to three digits.
+fn nanoseconds(text: &str) -> f64 {
+    let (number, unit) = text.rsplit_once(' ').unwrap();
+    let scale = match unit {
+        "ns" => 1.0,
+        "µs" | "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => panic!("{text}"),
+    };
+    number.replace([',', '\u{202f}', '\u{a0}'], "").parse::<f64>().unwrap() * scale
+}
+
+fn says(text: &str, time: Ns) -> bool {
+    (nanoseconds(text) - time.0 as f64).abs() * 100.0 <= time.0 as f64
+}
+
+/// What a finding says of its bubbles is true of them, and they lead to it.
+fn agrees(finding: &Finding, full: &FullAnalysis, what: &str) {
+    let own = own(finding, full);
+    let place = |device: &DeviceAnalysis, bubble: &Bubble| (device.device, bubble.interval.start);
+    let places: BTreeSet<_> = own.iter().map(|(device, bubble)| place(device, bubble)).collect();
+    let mut causes: BTreeMap<String, Ns> = BTreeMap::new();
+    for device in &full.analysis.devices {
+        for bubble in &device.bubbles {
+            let is_own = places.contains(&place(device, bubble));
+            assert_eq!(finding.concerns(device, bubble), is_own, "{what}: {} at {}", finding.id, bubble.interval.start);
+            if is_own {
+                *causes.entry(bubble.root.cause.to_string()).or_default() += bubble.interval.len();
+            }
+        }
+    }
+    let texts: Vec<&str> = finding.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
+    let said = |prefix: &str| texts.iter().find_map(|text| text.strip_prefix(prefix));
+    let alone = said("its bubbles have the root cause ");
+    assert_eq!(alone, causes.keys().next().map(String::as_str).filter(|_| causes.len() == 1), "{what}: {texts:?}");
+    let parts: Vec<&str> = said("its bubbles have the root causes ").into_iter().flat_map(|all| all.split(", ")).collect();
+    assert_eq!(parts.len(), if causes.len() > 1 { causes.len().min(4) } else { 0 }, "{what}: {texts:?}");
+    let parts: Vec<(&str, &str)> = parts.iter().map(|part| part.split_once(' ').unwrap()).collect();
+    let unnamed = |cause: &str| parts.iter().all(|(named, _)| *named != cause);
+    let others: Ns = causes.iter().filter(|(cause, _)| unnamed(cause)).map(|(_, &idle)| idle).sum();
+    for &(cause, time) in &parts {
+        let idle = if cause == "others" { others } else { causes[cause] };
+        assert!(says(time, idle), "{what}: {cause} {time} of {causes:?}");
+    }
+    let idle: Ns = own.iter().map(|(_, bubble)| bubble.interval.len()).sum();
+    if finding.id == FindingId::HostBoundStep {
+        let text = texts[0].strip_prefix("the GPU was idle for ").unwrap();
+        let (total, rest) = text.split_once(" in ").unwrap();
+        assert!(says(total, idle), "{what}: {total} of {idle}");
+        let code = own.iter().map(|(device, bubble)| host_code(device.segments_of(bubble))).sum();
+        let said = rest.split_once("; for ").and_then(|(_, rest)| rest.split_once(" of it no CUDA call was open"));
+        assert!(says(said.unwrap().0, code), "{what}: {text} of {code}");
+        assert!(code <= idle);
+    }
+    if finding.id == FindingId::OneTimeSetup {
+        let said = finding.title.split_once("is idle for ").and_then(|(_, rest)| rest.split_once(" in "));
+        assert!(nanoseconds(said.unwrap().0) <= idle.0 as f64 * 1.01, "{what}: {} of {idle}", finding.title);
+    }
+}
+
+/// The recordings below a directory of the fixtures.
+fn recordings(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(recordings(&path));
+        } else if path.extension().is_some_and(|extension| extension == "bubcap") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Of all findings in all recordings, of the measured part and of the whole.
+#[test]
+fn what_is_said_of_the_bubbles_of_findings_is_true_of_them() {
+    let mut compared: BTreeSet<FindingId> = BTreeSet::new();
+    for path in recordings(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")) {
+        let trace = open(&path).unwrap();
+        let measured = trace.meta.workload.as_ref().and_then(|run| run.measured);
+        for window in [None, measured].into_iter().take(1 + usize::from(measured.is_some())) {
+            let full = full(&trace, &Options { window, max_changes: 8, ..Options::default() });
+            for finding in &full.findings.found {
+                agrees(finding, &full, &format!("{} {window:?}", path.display()));
+                compared.insert(finding.id);
+            }
+        }
+    }
+    assert!(compared.contains(&FindingId::HostBoundStep) && compared.contains(&FindingId::OneTimeSetup));
+    assert!(compared.len() >= 10, "{compared:?}");
 }
 
 #[test]

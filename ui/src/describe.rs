@@ -273,8 +273,11 @@ fn meaning(doc: &Document, at: BubbleRef, bubble: &Bubble) -> String {
 
 /// The findings that a bubble belongs to, the one that gains most first; none before the replay is through.
 pub fn findings_of<'d>(doc: &'d Document, bubble: &Bubble) -> impl Iterator<Item = &'d Finding> {
-    let found = doc.full().map_or(&[][..], |full| &full.findings.found);
-    found.iter().filter(move |finding| finding.concerns(bubble))
+    let (index, bubble) = (bubble.device, *bubble);
+    let full = doc.full();
+    let device = full.and_then(|full| full.analysis.devices.iter().find(|device| device.device == index));
+    let found = full.map_or(&[][..], |full| &full.findings.found);
+    found.iter().filter(move |finding| device.is_some_and(|device| finding.concerns(device, &bubble)))
 }
 
 /// How long an op took to start after its launch was called, and what it waited for as far as is known.

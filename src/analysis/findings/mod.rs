@@ -30,10 +30,11 @@ use super::cause::{Cause, Rule};
 use super::finding::{FindingId, Severity};
 use super::options::{FindingLimits, Options};
 use super::replay::{Change, Replay};
-use super::result::{Analysis, Bubble};
+use super::result::{Analysis, Bubble, DeviceAnalysis, Segment};
 use super::words::{percent, time};
 use crate::trace::{CallIdx, Ns, Trace};
 pub(super) use calls::reads_scalar;
+use program::HostSteps;
 use subject::Subject;
 
 /// The patterns of a recording.
@@ -72,23 +73,29 @@ pub struct Finding {
     pub assumptions: Vec<&'static str>,
     /// The calls that it changes, in the order of the call table; none for patterns that are not about single calls.
     calls: Vec<CallIdx>,
+    /// Which bubbles are its steps, for [`FindingId::HostBoundStep`].
+    host_steps: Option<HostSteps>,
 }
 
 impl Finding {
-    /// Whether a bubble is one of those that the pattern makes: one of its calls is to blame for it, drained the device
-    /// before it or makes it part of its refill; or the bubble has the pattern's own root cause.
-    pub fn concerns(&self, bubble: &Bubble) -> bool {
-        self.concerns_with(bubble, |call| self.calls.binary_search(&call).is_ok())
+    /// Whether a bubble of `device` is one of those that the pattern makes: the set-up goes on in it; or one of the
+    /// finding's calls is to blame for it, drained the device before it or makes it part of its refill; or it is of the
+    /// kind that the pattern is about.
+    pub fn concerns(&self, device: &DeviceAnalysis, bubble: &Bubble) -> bool {
+        self.concerns_with(device, bubble, |call| self.calls.binary_search(&call).is_ok())
     }
 
     /// The same, where it is known which calls are the finding's.
-    fn concerns_with(&self, bubble: &Bubble, is_ours: impl Fn(CallIdx) -> bool) -> bool {
+    fn concerns_with(&self, device: &DeviceAnalysis, bubble: &Bubble, is_ours: impl Fn(CallIdx) -> bool) -> bool {
         let root = &bubble.root;
         match self.id {
             FindingId::DefaultStream => root.rule == Rule::LegacyDefaultStream,
             FindingId::NoOverlap => root.cause == Cause::Dependency && root.rule != Rule::LegacyDefaultStream,
-            FindingId::HostBoundStep => root.cause == Cause::HostBound,
+            FindingId::HostBoundStep => self.host_steps.is_some_and(|steps| steps.contain(device, bubble)),
             FindingId::TinyLaunches => matches!(root.cause, Cause::LaunchBound | Cause::Dispatch),
+            FindingId::OneTimeSetup => {
+                device.segments_of(bubble).iter().filter_map(Segment::call).any(is_ours)
+            }
             _ => {
                 let blamed = root.call.filter(|_| root.cause.blames_call() || root.rule == Rule::LaunchCallLong);
                 let calls = [blamed, bubble.drained_by.map(|drain| drain.call), bubble.refill_of];
@@ -124,6 +131,7 @@ struct Candidate {
     /// What has to recover enough too. Taking calls that wait out also saves the time that they take without a wait; a
     /// program bound by its host gains that by taking any call out, so it is no reason to blame the wait.
     wait: Option<Change>,
+    host_steps: Option<HostSteps>,
     /// Idle time that has to do with it: the order in which candidates are replayed when there are too many.
     estimate: Ns,
 }
@@ -164,17 +172,23 @@ fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> Option<S
     // There may be millions of both.
     let mut is_ours = vec![false; trace.calls.len()];
     finding.calls.iter().for_each(|call| is_ours[call.index()] = true);
-    let concerned = |bubble: &&Bubble| finding.concerns_with(bubble, |call| is_ours[call.index()]);
     let mut causes: BTreeMap<Cause, Ns> = BTreeMap::new();
-    for bubble in analysis.devices.iter().flat_map(|device| &device.bubbles).filter(concerned) {
-        *causes.entry(bubble.root.cause).or_default() += bubble.interval.len();
+    for device in &analysis.devices {
+        let concerned = |bubble: &&Bubble| finding.concerns_with(device, bubble, |call| is_ours[call.index()]);
+        for bubble in device.bubbles.iter().filter(concerned) {
+            *causes.entry(bubble.root.cause).or_default() += bubble.interval.len();
+        }
     }
     let mut causes: Vec<(Cause, Ns)> = causes.into_iter().collect();
     causes.sort_by_key(|&(cause, idle)| (std::cmp::Reverse(idle), cause));
     if let [(cause, _)] = causes.as_slice() {
         return Some(format!("its bubbles have the root cause {cause}"));
     }
-    let parts: Vec<String> = causes.iter().take(3).map(|&(cause, idle)| format!("{cause} {}", time(idle))).collect();
+    let (most, others) = causes.split_at(causes.len().min(3));
+    let mut parts: Vec<String> = most.iter().map(|&(cause, idle)| format!("{cause} {}", time(idle))).collect();
+    if !others.is_empty() {
+        parts.push(format!("others {}", time(others.iter().map(|&(_, idle)| idle).sum())));
+    }
     (!parts.is_empty()).then(|| format!("its bubbles have the root causes {}", parts.join(", ")))
 }
 
@@ -269,6 +283,7 @@ fn worthwhile(candidates: Vec<Candidate>, replay: &Replay<'_>, limits: &FindingL
             span: outcome.span,
             assumptions: outcome.assumptions,
             calls,
+            host_steps: candidate.host_steps,
         });
     }
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.recoverable), finding.id));

@@ -25,31 +25,56 @@ fn idle_in(subject: &Subject<'_>, kind: SegmentKind) -> Ns {
     subject.analysis.devices.iter().filter_map(|device| device.idle_by_segment.get(&kind).copied()).sum()
 }
 
+/// Which bubbles are steps that wait for the program's own code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HostSteps {
+    /// [`FindingLimits::long_host_code`](crate::analysis::FindingLimits::long_host_code).
+    long_code: Ns,
+    /// What is longer is no step.
+    longest: Ns,
+}
+
+impl HostSteps {
+    /// Whether a bubble of `device` is one.
+    pub(super) fn contain(self, device: &DeviceAnalysis, bubble: &Bubble) -> bool {
+        bubble.interval.len() <= self.longest && waits_for_host_code(self.long_code, device, bubble)
+    }
+}
+
 fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
+    let long_code = subject.limits.long_host_code;
     let devices = subject.analysis.devices.iter();
-    let mut bubbles: Vec<&Bubble> = devices
-        .flat_map(|device| device.bubbles.iter().filter(|bubble| waits_for_host_code(subject, device, bubble)))
+    let mut bubbles: Vec<(&DeviceAnalysis, &Bubble)> = devices
+        .flat_map(|device| device.bubbles.iter().map(move |bubble| (&**device, bubble)))
+        .filter(|(device, bubble)| waits_for_host_code(long_code, device, bubble))
         .collect();
-    bubbles.sort_by_key(|bubble| std::cmp::Reverse(bubble.interval.len()));
-    let length = |bubbles: &[&Bubble]| -> Ns { bubbles.iter().map(|bubble| bubble.interval.len()).sum() };
+    bubbles.sort_by_key(|(_, bubble)| std::cmp::Reverse(bubble.interval.len()));
+    let length = |bubbles: &[(_, &Bubble)]| -> Ns { bubbles.iter().map(|(_, bubble)| bubble.interval.len()).sum() };
     // One that is longer than all others together is no step.
-    if bubbles.first().is_some_and(|longest| longest.interval.len() > length(&bubbles[1..])) {
+    if bubbles.first().is_some_and(|(_, longest)| longest.interval.len() > length(&bubbles[1..])) {
         bubbles.remove(0);
     }
+    let longest = bubbles.first()?.1.interval.len();
     let idle = length(&bubbles);
-    let moments: Vec<Ns> = bubbles.iter().map(|bubble| bubble.interval.start).collect();
+    let moments: Vec<Ns> = bubbles.iter().map(|(_, bubble)| bubble.interval.start).collect();
     if !subject.keeps_recurring(&moments) || !share_exceeds(idle, subject.span.len(), subject.limits.min_idle_percent) {
         return None;
     }
-    let site = bubbles.iter().find_map(|bubble| bubble.root.site);
+    let site = bubbles.iter().find_map(|(_, bubble)| bubble.root.site);
     let site = site.map(|range| subject.trace.names.get(subject.trace.ranges[range.index()].name).to_owned());
     let within = site.as_ref().map_or_else(String::new, |site| format!(", the longest inside {site}"));
     let those = counted(bubbles.len() as u64, "bubble", "bubbles");
+    let code: Ns = bubbles.iter().map(|(device, bubble)| host_code(device, bubble)).sum();
     let evidence = Evidence {
-        text: format!("the GPU was idle for {} in {those}{within}", time(idle)),
+        text: format!(
+            "the GPU was idle for {} in {those}{within}; for {} of it no CUDA call was open on the thread that launches \
+             next",
+            time(idle),
+            time(code)
+        ),
         api: None,
         site,
-        at: bubbles.iter().take(3).map(|bubble| bubble.interval.start).collect(),
+        at: moments.iter().take(3).copied().collect(),
     };
     let all = idle_in(subject, SegmentKind::HostCode);
     let promise = format!(
@@ -59,8 +84,8 @@ fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
     );
     let mut evidence = vec![evidence, Evidence { text: promise, ..Evidence::default() }];
     if subject.trace.ranges.is_empty() {
-        let text = "meanwhile no CUDA call was open on the thread that launches next, and the recording has no ranges to \
-                    tell which code ran: `bubble-report record --nvtx` names the program's NVTX ranges";
+        let text = "the recording has no ranges to tell which code ran meanwhile: `bubble-report record --nvtx` names the \
+                    program's NVTX ranges";
         evidence.push(Evidence { text: text.to_owned(), ..Evidence::default() });
     }
     Some(Candidate {
@@ -73,23 +98,29 @@ fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
         changes: vec![Change::Host { millionths: 500_000 }],
         change: Change::Host { millionths: 500_000 }.to_string(),
         wait: None,
+        host_steps: Some(HostSteps { long_code, longest }),
         estimate: idle,
     })
 }
 
 /// Whether a launch came late because the program ran code of its own: that is the root, or, where steps are so alike
 /// that the median tells nothing, it fills half of the bubble and is long.
-fn waits_for_host_code(subject: &Subject<'_>, device: &DeviceAnalysis, bubble: &Bubble) -> bool {
+fn waits_for_host_code(long_code: Ns, device: &DeviceAnalysis, bubble: &Bubble) -> bool {
     match bubble.root.cause {
         Cause::HostBound => true,
         Cause::LaunchBound => {
-            let segments = device.segments_of(bubble).iter();
-            let code = segments.filter(|segment| segment.kind == SegmentKind::HostCode);
-            let code: Ns = code.map(|segment| segment.interval.len()).sum();
-            code >= subject.limits.long_host_code && code.0 >= bubble.interval.len().0 / 2
+            let code = host_code(device, bubble);
+            code >= long_code && code.0 >= bubble.interval.len().0 / 2
         }
         _ => false,
     }
+}
+
+/// For how long of a bubble no call was open on the thread that launches next.
+fn host_code(device: &DeviceAnalysis, bubble: &Bubble) -> Ns {
+    let segments = device.segments_of(bubble).iter();
+    let code = segments.filter(|segment| segment.kind == SegmentKind::HostCode);
+    code.map(|segment| segment.interval.len()).sum()
 }
 
 /// Many launches of kernels too short to hide the launches.
@@ -134,6 +165,7 @@ fn tiny_launches(subject: &Subject<'_>) -> Option<Candidate> {
         changes: vec![Change::Graph],
         change: Change::Graph.to_string(),
         wait: None,
+        host_steps: None,
         estimate: idle,
     })
 }

@@ -47,6 +47,7 @@ pub(super) fn candidate(subject: &Subject<'_>, taken: &[Candidate]) -> Option<Ca
         changes: vec![Change::Remove(CallSet::Calls(made)), Change::Usual(CallSet::Calls(held))],
         change: format!("{}: set-up done before", FindingId::OneTimeSetup),
         wait: None,
+        host_steps: None,
         estimate: idle,
     })
 }

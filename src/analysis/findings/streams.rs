@@ -60,6 +60,7 @@ fn default_stream(subject: &Subject<'_>) -> Option<Candidate> {
         changes: vec![Change::NoDefaultStream],
         change: Change::NoDefaultStream.to_string(),
         wait: None,
+        host_steps: None,
         estimate: dependency_idle(subject),
     })
 }
@@ -106,6 +107,7 @@ fn no_overlap(subject: &Subject<'_>) -> Option<Candidate> {
         changes: vec![Change::NoStreamWaits],
         change: Change::NoStreamWaits.to_string(),
         wait: None,
+        host_steps: None,
         estimate: dependency_idle(subject),
     })
 }

@@ -252,6 +252,7 @@ impl<'a> Subject<'a> {
             changes: words.changes,
             change: format!("{}: {}", id, words.change),
             wait: None,
+            host_steps: None,
             estimate: self.bubbles_of(&calls).total,
         }
     }

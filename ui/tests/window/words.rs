@@ -22,8 +22,10 @@ fn window(name: &str) -> Harness<'static, App> {
 /// The description of the longest bubble of the finding, and that of the op after it.
 fn longest_bubble(harness: &Harness<'_, App>) -> [Description; 2] {
     let doc = &harness.state().docs[0];
-    let found = &doc.full().expect("it is replayed").findings.found;
-    let ours = doc.bubbles().filter(|(_, bubble)| found.first().is_none_or(|finding| finding.concerns(bubble)));
+    let full = doc.full().expect("it is replayed");
+    let device = &full.analysis.devices[0];
+    let found = full.findings.found.first();
+    let ours = doc.bubbles().filter(|(_, bubble)| found.is_none_or(|finding| finding.concerns(device, bubble)));
     let (at, bubble) = ours.max_by_key(|(_, bubble)| bubble.interval.len()).expect("there are bubbles");
     [Item::Bubble(at), Item::Op(bubble.after)].map(|item| describe(doc, item).expect("it is of this trace"))
 }
