@@ -29,6 +29,8 @@ pub struct ReplayFacts {
     pub withheld: bool,
     /// The span of the replay without changes.
     pub span: Ns,
+    /// [`Analysis::idle_of_all`]: what more than that is gained comes of work that overlaps or goes away.
+    pub idle: Ns,
     /// The changes that were asked for and those that the findings propose, the one that gains most first.
     pub what_if: Vec<WhatIf>,
     /// All of them at once; `None` when there are none.
@@ -97,7 +99,7 @@ impl HalfWay {
         let window = options.window.map(|_| analysis.window);
         let replay = Replay::with_constants(trace, &host.waits, window, &options.constants);
         check(watch)?;
-        let (findings, replayed) = findings::find(trace, &host, &analysis, &replay, options, options.max_changes);
+        let (findings, replayed) = findings::find(trace, &host, &analysis, &replay, options);
         let groups: Vec<Vec<CallIdx>> = analysis.sync_calls.iter().map(|row| row.call_list.clone()).collect();
         let limit = if analysis.quality.idle_reliable { options.max_changes.saturating_sub(replayed) } else { 0 };
         check(watch)?;
@@ -109,16 +111,17 @@ impl HalfWay {
         }
         // A stable sort: rows whose gain is not known stay in their order, behind the others.
         analysis.sync_calls.sort_by_key(|row| std::cmp::Reverse(row.recoverable));
-        let replay = facts(&replay, &findings, &options.what_if);
+        let replay = facts(&replay, &findings, analysis.idle_of_all(), &options.what_if);
         Ok(FullAnalysis { analysis, findings, replay: Some(replay) })
     }
 }
 
-fn facts(replay: &Replay<'_>, findings: &Findings, asked: &[Change]) -> ReplayFacts {
+fn facts(replay: &Replay<'_>, findings: &Findings, idle: Ns, asked: &[Change]) -> ReplayFacts {
     let mut facts = ReplayFacts {
         unchanged_error: replay.unchanged_error(),
         withheld: replay.is_withheld(),
         span: replay.unchanged().span,
+        idle,
         what_if: Vec::new(),
         all_together: None,
     };

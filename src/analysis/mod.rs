@@ -2,6 +2,7 @@
 //!
 //! Pure functions of a [`Trace`]: no file, no clock, no CUPTI.
 
+mod beyond;
 mod bubbles;
 mod calls;
 mod captures;
@@ -35,6 +36,7 @@ pub mod waits;
 pub mod windows;
 pub(crate) mod words;
 
+pub use beyond::beyond_idle;
 pub use cause::{Cause, Confidence, Rule, SegmentKind};
 pub use finding::{FindingId, Severity, UnknownFinding};
 pub use findings::{Evidence, Finding, Findings};

@@ -286,6 +286,10 @@ pub struct Replay {
     pub unchanged_error: f64,
     /// Whether that error is too large for answers to be given.
     pub withheld: bool,
+    /// Time between the first op of any device and the last one in which no device worked. What more than that is gained
+    /// comes of work that overlaps or goes away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ns: Option<Ns>,
     /// Each change on its own, the most promising first. Gains do not add up.
     pub what_if: Vec<WhatIf>,
     /// All changes at once.

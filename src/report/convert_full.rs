@@ -23,6 +23,7 @@ impl From<&ReplayFacts> for Replay {
         Self {
             unchanged_error: facts.unchanged_error,
             withheld: facts.withheld,
+            idle_ns: Some(facts.idle),
             what_if: facts.what_if.iter().map(|what| what_if(what, facts.span)).collect(),
             all_together: facts.all_together.as_ref().map(|what| what_if(what, facts.span)),
         }

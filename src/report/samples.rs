@@ -207,6 +207,7 @@ pub(super) fn sync_bound() -> Report {
     report.replay = Some(Replay {
         unchanged_error: 0.0081,
         withheld: false,
+        idle_ns: Some(report.devices[0].idle_ns),
         what_if: vec![
             WhatIf {
                 change: "async=cuStreamSynchronize".to_owned(),

@@ -137,14 +137,13 @@ struct Candidate {
 }
 
 /// The findings in the part of `trace` that `analysis` and `replay` are of, and how many changes were replayed for
-/// them: at most `limit`.
+/// them: at most [`Options::max_changes`].
 pub(super) fn find(
     trace: &Trace,
     host: &Host,
     analysis: &Analysis,
     replay: &Replay<'_>,
     options: &Options,
-    limit: usize,
 ) -> (Findings, usize) {
     if let Some(reason) = withheld(analysis, replay) {
         return (Findings { found: Vec::new(), withheld: Some(reason) }, 0);
@@ -158,10 +157,11 @@ pub(super) fn find(
     candidates.extend(streams::candidates(&subject));
     candidates.extend(setup::candidate(&subject, &candidates));
     candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.estimate), candidate.id));
-    let replayed = affordable(&mut candidates, limit);
+    let replayed = affordable(&mut candidates, options.max_changes);
     let mut found = worthwhile(candidates, replay, &options.findings);
+    let (idle, devices) = (analysis.idle_of_all(), analysis.devices.len());
     for finding in &mut found {
-        let more = [bubbles_of(finding, trace, analysis), beyond_idle(finding, trace, analysis)];
+        let more = [bubbles_of(finding, trace, analysis), beyond_idle(finding, trace, idle, devices)];
         finding.evidence.extend(more.into_iter().flatten().map(|text| Evidence { text, ..Evidence::default() }));
     }
     (Findings { found, withheld: None }, replayed)
@@ -192,9 +192,8 @@ fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> Option<S
     (!parts.is_empty()).then(|| format!("its bubbles have the root causes {}", parts.join(", ")))
 }
 
-/// Why a finding promises more than any device was idle, if it does.
-fn beyond_idle(finding: &Finding, trace: &Trace, analysis: &Analysis) -> Option<String> {
-    let idle = analysis.devices.iter().map(|device| device.idle_ns()).max()?;
+/// Why a finding promises more than `idle`, the time in which no device worked, if it does.
+fn beyond_idle(finding: &Finding, trace: &Trace, idle: Ns, devices: usize) -> Option<String> {
     if finding.recoverable <= idle {
         return None;
     }
@@ -209,7 +208,11 @@ fn beyond_idle(finding: &Finding, trace: &Trace, analysis: &Analysis) -> Option<
     } else {
         "work that now runs one after the other would also run at the same time".to_owned()
     };
-    Some(format!("the gain is more than the GPU's idle time of {}, because {why}", time(idle)))
+    let idle = match devices {
+        1 => format!("the GPU's idle time of {}", time(idle)),
+        _ => format!("the {} in which no GPU worked", time(idle)),
+    };
+    Some(format!("the gain is more than {idle}, because {why}"))
 }
 
 /// Why nothing can be said, if so.

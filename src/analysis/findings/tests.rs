@@ -377,6 +377,43 @@ fn the_legacy_default_stream_serialises() {
     assert!(findings.found[0].evidence.iter().any(|evidence| evidence.text == why), "{findings:?}");
 }
 
+/// 80 steps of a kernel that is waited for, each on the device that `device` tells; each device has a host thread.
+fn on_devices(device: fn(u64) -> u32) -> Trace {
+    steps(80, |scene, index, id, at| {
+        let device = device(index);
+        scene.on_context(1, device, device + 1);
+        scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 25 * US));
+        scene.call("cudaDeviceSynchronize_v3020", id + 1, at + 4_200, at + 27 * US);
+        at + 28 * US
+    })
+}
+
+/// A gain is of all devices together, and so is the idle time that it is compared with.
+#[test]
+fn a_gain_beyond_the_time_in_which_no_device_works_is_explained() {
+    let beyond = |trace: &Trace| {
+        let full = full(trace, &Options::default());
+        let facts = full.replay.as_ref().unwrap();
+        assert_eq!(facts.idle, full.analysis.idle_of_all());
+        let found = full.findings.found.iter().find(|finding| finding.id == FindingId::SyncAfterLaunch).unwrap();
+        let of_one = full.analysis.devices.iter().map(|device| device.idle_ns()).max().unwrap();
+        let text = found.evidence.iter().find(|evidence| evidence.text.starts_with("the gain is more than"));
+        assert_eq!(text.is_some(), found.recoverable > facts.idle);
+        (found.recoverable, facts.idle, of_one, text.map(|evidence| evidence.text.clone()))
+    };
+    // One after the other: each is idle for 8 µs between its kernels, and nothing overlaps that gains those.
+    let (gain, idle, of_one, text) = beyond(&on_devices(|index| u32::from(index >= 40)));
+    assert_eq!((idle, of_one), (Ns(79 * 8 * US), Ns(39 * 8 * US)));
+    assert!(gain > of_one || text.is_none(), "{gain} of {of_one}: {text:?}");
+    // In turns: each is idle while the other works, and without the waits they work at the same time.
+    let (gain, idle, of_one, text) = beyond(&on_devices(|index| (index % 2) as u32));
+    assert_eq!((idle, of_one), (Ns(79 * 8 * US), Ns(39 * 36 * US)));
+    assert!(idle < gain && gain < of_one, "{idle} {gain} {of_one}");
+    let why = "the gain is more than the 632 µs in which no GPU worked, because work that now runs one after the other \
+               would also run at the same time";
+    assert_eq!(text.as_deref(), Some(why));
+}
+
 #[test]
 fn streams_that_wait_for_each_other_never_overlap() {
     let mut scene = Scene::new();

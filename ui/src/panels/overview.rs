@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use bubblescope::analysis::{Analysis, Bubble, DeviceAnalysis, HistogramBucket, Partition};
+use bubblescope::analysis::{Analysis, Bubble, DeviceAnalysis, HistogramBucket, Partition, beyond_idle};
 use bubblescope::trace::Ns;
 use eframe::egui::{self, Color32, Pos2, Rect, Response, RichText, Sense, Stroke, StrokeKind, Ui, Vec2};
 
@@ -68,11 +68,7 @@ fn remedy_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -> bool {
         let Some(replay) = &full.replay else { return link.clicked() };
         let gain = format::duration(finding.recoverable.0);
         let share = format::percent(finding.recoverable.0, replay.span.0);
-        let idle = full.analysis.devices.iter().map(|device| device.idle_ns()).max().unwrap_or_default();
-        let beyond = match finding.recoverable > idle {
-            true => ", more than the idle time: work would also overlap or go away",
-            false => "",
-        };
+        let beyond = beyond_idle(finding.recoverable, replay.idle, full.analysis.devices.len());
         ui.colored_label(palette.weak_text, format!("gains {gain}, {share} of the span{beyond}"));
         link.clicked()
     })

@@ -7,7 +7,7 @@ use super::names::harmless;
 use super::table::paragraph;
 use super::units::{counted, moment, percent, percent_of, time};
 use super::{Style, negligible};
-use crate::analysis::{Cause, FindingId};
+use crate::analysis::{Cause, FindingId, beyond_idle};
 use crate::report::contract::{Bubble, Device, Quality, Report};
 use crate::trace::Ns;
 
@@ -53,9 +53,8 @@ pub(super) fn verdict(report: &Report, out: &mut dyn Write, style: Style) -> io:
             let set_up = set_up.map_or_else(String::new, |finding| {
                 format!(", {} of it from set-up that is done once", time(finding.recoverable_ns))
             });
-            let is_beyond = gain.gain_ns > worst.idle_ns;
+            let beyond = replay.idle_ns.map_or("", |idle| beyond_idle(gain.gain_ns, idle, report.devices.len()));
             let (gain, share) = (time(gain.gain_ns), percent(gain.gain_fraction));
-            let beyond = if is_beyond { ", more than the idle time: work would also overlap or go away" } else { "" };
             let text = format!("Up to {gain} ({share}) can be recovered{set_up}{beyond}.");
             paragraph(out, style, anstyle::Style::new(), "", &text)?;
         }
