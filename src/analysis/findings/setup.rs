@@ -100,7 +100,8 @@ fn parts(subject: &Subject<'_>, taken: &[Candidate]) -> Vec<(Key, Part)> {
 
 impl Part {
     /// Leaves out a loop of these calls, which is another matter, whatever became of it; but each module and kernel is
-    /// loaded only once, and only first calls take remarkably long to look one up.
+    /// loaded only once, and only first calls take remarkably long to look one up. Other look-ups are made again and
+    /// again, be it in a loop that is short beside the program's start.
     fn retain_single(&mut self, kind: SegmentKind, subject: &Subject<'_>) {
         let trace = subject.trace;
         let loads = |call: CallIdx, idle: Ns| {
@@ -108,7 +109,11 @@ impl Part {
         };
         let others = self.calls.iter().filter(|&(&call, &idle)| !loads(call, idle));
         let others: Vec<Ns> = others.map(|(&call, _)| subject.start(call)).collect();
-        if subject.keeps_recurring(&others) {
+        let is_loop = match kind {
+            SegmentKind::ModuleLoad => subject.recurs(&others),
+            _ => subject.keeps_recurring(&others),
+        };
+        if is_loop {
             self.calls.retain(|&call, &mut idle| loads(call, idle));
             self.idle = self.calls.values().copied().sum();
         }

@@ -311,7 +311,7 @@ fn first_launches_of_graphs_are_set_up_only_when_they_are_few() {
             let length = if first { 300 * US } else { 4 * US };
             scene.call("cudaGraphLaunch_v10000", id, at, at + length);
             scene.node(7, id, graph, (at + length + US, at + length + 21 * US));
-            at + length + 2 * US
+            at + length + 22 * US
         })
     };
     let once = findings(&with(|index| index == 20));
@@ -377,7 +377,7 @@ fn the_legacy_default_stream_serialises() {
     assert!(findings.found[0].evidence.iter().any(|evidence| evidence.text == why), "{findings:?}");
 }
 
-/// 80 steps of a kernel that is waited for, each on the device that `device` tells; each device has a host thread.
+/// 80 steps of a kernel that is waited for, each on the device that `device` tells.
 fn on_devices(device: fn(u64) -> u32) -> Trace {
     steps(80, |scene, index, id, at| {
         let device = device(index);
