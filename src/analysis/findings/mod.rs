@@ -93,9 +93,7 @@ impl Finding {
             FindingId::NoOverlap => root.cause == Cause::Dependency && root.rule != Rule::LegacyDefaultStream,
             FindingId::HostBoundStep => self.host_steps.is_some_and(|steps| steps.contain(device, bubble)),
             FindingId::TinyLaunches => matches!(root.cause, Cause::LaunchBound | Cause::Dispatch),
-            FindingId::OneTimeSetup => {
-                device.segments_of(bubble).iter().filter_map(Segment::call).any(is_ours)
-            }
+            FindingId::OneTimeSetup => device.segments_of(bubble).iter().filter_map(Segment::call).any(is_ours),
             _ => {
                 let blamed = root.call.filter(|_| root.cause.blames_call() || root.rule == Rule::LaunchCallLong);
                 let calls = [blamed, bubble.drained_by.map(|drain| drain.call), bubble.refill_of];
