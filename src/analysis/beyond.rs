@@ -48,6 +48,15 @@ mod tests {
     use crate::analysis::scene::Scene;
     use crate::analysis::{Options, analyze};
 
+    #[test]
+    fn only_more_than_idle_time_is_beyond_it() {
+        for devices in [1, 8] {
+            assert_eq!(beyond_idle(Ns(5), Ns(5), devices), "");
+        }
+        assert!(beyond_idle(Ns(6), Ns(5), 1).starts_with(", more than the idle time:"));
+        assert!(beyond_idle(Ns(6), Ns(5), 8).starts_with(", more than the time in which no GPU worked:"));
+    }
+
     proptest! {
         #[test]
         fn it_is_every_nanosecond_in_which_none_works(
