@@ -54,7 +54,7 @@ pub enum OpenError {
     },
     /// The content is no format that is known here.
     #[error(
-        "{} is no trace file (.bubbles.parquet), spool (.bubcap), PyTorch trace (.json, .json.gz) or SQLite export of \
+        "{} is no trace file (.bubbles.parquet), recording (.bubcap), PyTorch trace (.json, .json.gz) or SQLite export of \
          Nsight Systems{hint}",
         path.display()
     )]

@@ -56,6 +56,7 @@ macro_rules! commands {
 commands! {
     "Files" {
         Open, "Open…", [with(Modifiers::COMMAND, Key::O)];
+        Add, "Add to compare…", [with(Modifiers::COMMAND, Key::D)];
         Reload, "Reload", [with(Modifiers::COMMAND, Key::R), key(Key::F5)];
         Record, "Record…", [with(Modifiers::COMMAND, Key::N)];
         SavePng, "Save picture (PNG)…", [with(Modifiers::COMMAND, Key::P)];
@@ -64,7 +65,7 @@ commands! {
         ReportJson, "Export report (JSON)…", [with(Modifiers::COMMAND, Key::J)];
         CompareJson, "Export comparison (JSON)…", [with(Modifiers::COMMAND, Key::M)];
         CompareCsv, "Export comparison (CSV)…", [with(Modifiers::COMMAND, Key::K)];
-        Close, "Close", [with(Modifiers::COMMAND, Key::W)];
+        Close, "Close the trace", [with(Modifiers::COMMAND, Key::W)];
     }
     "Moving" {
         ZoomIn, "Zoom in at the pointer", [place(Key::W)];

@@ -9,8 +9,10 @@ use eframe::egui::{self, Context};
 /// What a file is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Traces to open.
+    /// Traces to open instead of those that are.
     Open,
+    /// Traces to open beside those that are.
+    Add,
     /// Where to save something.
     Save(Export),
 }
@@ -62,6 +64,7 @@ impl Purpose {
     fn title(self) -> &'static str {
         match self {
             Self::Open => "Open traces",
+            Self::Add => "Add traces to compare",
             Self::Save(export) => export.title(),
         }
     }
@@ -87,6 +90,7 @@ const NOT_SHOWN: Duration = Duration::from_millis(300);
 #[derive(Debug)]
 struct PathWindow {
     purpose: Purpose,
+    title: String,
     text: String,
     /// Why it is shown in place of the desktop's dialog.
     instead: bool,
@@ -101,39 +105,40 @@ struct PathWindow {
 pub struct FileDialogs {
     /// Whether to try the desktop's dialogs first.
     pub native: bool,
-    waiting: Option<(Purpose, PathBuf, Receiver<Answer>)>,
+    waiting: Option<(Purpose, String, PathBuf, Receiver<Answer>)>,
     window: Option<PathWindow>,
 }
 
 impl FileDialogs {
-    /// Asks for a file. `suggested` is the file to save, or the folder to start in.
-    pub fn ask(&mut self, ctx: &Context, purpose: Purpose, suggested: PathBuf) {
+    /// Asks for a file. `of` says of what, `suggested` is the file to save, or the folder to start in.
+    pub fn ask(&mut self, ctx: &Context, purpose: Purpose, of: Option<&str>, suggested: PathBuf) {
         if self.waiting.is_some() {
             return;
         }
+        let title = of.map_or_else(|| purpose.title().to_owned(), |of| format!("{}: {of}", purpose.title()));
         if !self.native {
-            self.fall_back(purpose, &suggested, false);
+            self.fall_back(purpose, title, &suggested, false);
             return;
         }
         let (send, answers) = bounded(1);
-        let (wake, start) = (ctx.clone(), suggested.clone());
+        let (wake, start, shown) = (ctx.clone(), suggested.clone(), title.clone());
         let thread = move || {
             // Nobody listens any more when the window was closed.
-            drop(send.send(native(purpose, &start)));
+            drop(send.send(native(purpose, &shown, &start)));
             wake.request_repaint();
         };
         match std::thread::Builder::new().name("dialog".to_owned()).spawn(thread) {
-            Ok(_) => self.waiting = Some((purpose, suggested, answers)),
-            Err(_) => self.fall_back(purpose, &suggested, true),
+            Ok(_) => self.waiting = Some((purpose, title, suggested, answers)),
+            Err(_) => self.fall_back(purpose, title, &suggested, true),
         }
     }
 
-    fn fall_back(&mut self, purpose: Purpose, suggested: &Path, instead: bool) {
+    fn fall_back(&mut self, purpose: Purpose, title: String, suggested: &Path, instead: bool) {
         let text = match purpose {
-            Purpose::Open => String::new(),
+            Purpose::Open | Purpose::Add => String::new(),
             Purpose::Save(_) => suggested.display().to_string(),
         };
-        self.window = Some(PathWindow { purpose, text, instead, replaces: None, shown: false });
+        self.window = Some(PathWindow { purpose, title, text, instead, replaces: None, shown: false });
     }
 
     /// Whether a file is being asked for.
@@ -153,12 +158,12 @@ impl FileDialogs {
 
     /// Shows what there is to show; gives what was chosen. `recent` files are offered for opening.
     pub fn show(&mut self, ctx: &Context, recent: &[PathBuf]) -> Option<Chosen> {
-        if let Some((purpose, suggested, answers)) = self.waiting.take() {
+        if let Some((purpose, title, suggested, answers)) = self.waiting.take() {
             match answers.try_recv() {
                 Ok(Answer::Chosen(paths)) => return Some((purpose, paths)),
                 Ok(Answer::Closed) => {}
-                Ok(Answer::NotShown) | Err(TryRecvError::Disconnected) => self.fall_back(purpose, &suggested, true),
-                Err(TryRecvError::Empty) => self.waiting = Some((purpose, suggested, answers)),
+                Ok(Answer::NotShown) | Err(TryRecvError::Disconnected) => self.fall_back(purpose, title, &suggested, true),
+                Err(TryRecvError::Empty) => self.waiting = Some((purpose, title, suggested, answers)),
             }
         }
         self.window_ui(ctx, recent)
@@ -168,7 +173,7 @@ impl FileDialogs {
         let window = self.window.as_mut()?;
         let mut chosen = None;
         let mut keep = true;
-        let frame = centred(ctx, window.purpose.title()).open(&mut keep).resizable(false);
+        let frame = centred(ctx, &window.title).open(&mut keep).resizable(false);
         frame.show(ctx, |ui| {
             ui.set_min_width(560.0);
             ui.horizontal(|ui| {
@@ -183,6 +188,7 @@ impl FileDialogs {
                 let replaces = window.replaces.as_ref() == Some(&path);
                 let button = match window.purpose {
                     Purpose::Open => "Open",
+                    Purpose::Add => "Add",
                     Purpose::Save(_) if replaces => "Replace",
                     Purpose::Save(_) => "Save",
                 };
@@ -203,7 +209,7 @@ impl FileDialogs {
                     "This desktop has no file dialog (xdg-desktop-portal or zenity would bring one): type the path.",
                 );
             }
-            if window.purpose == Purpose::Open {
+            if !matches!(window.purpose, Purpose::Save(_)) {
                 ui.weak("Files can also be dropped onto the window.");
                 for path in recent {
                     if ui.link(path.display().to_string()).clicked() {
@@ -227,16 +233,16 @@ pub fn centred<'a>(ctx: &Context, title: &str) -> egui::Window<'a> {
 }
 
 /// Shows the desktop's dialog and waits for it.
-fn native(purpose: Purpose, suggested: &Path) -> Answer {
+fn native(purpose: Purpose, title: &str, suggested: &Path) -> Answer {
     let shown = Instant::now();
-    let dialog = rfd::FileDialog::new().set_title(purpose.title());
+    let dialog = rfd::FileDialog::new().set_title(title);
     let folder = if suggested.is_dir() { Some(suggested) } else { suggested.parent() };
     let dialog = match folder.filter(|folder| !folder.as_os_str().is_empty()) {
         Some(folder) => dialog.set_directory(folder),
         None => dialog,
     };
     let chosen = match purpose {
-        Purpose::Open => dialog
+        Purpose::Open | Purpose::Add => dialog
             .add_filter("Recordings", &["parquet", "bubcap", "json", "gz", "sqlite"])
             .add_filter("All files", &["*"])
             .pick_files()

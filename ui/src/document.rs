@@ -353,13 +353,19 @@ pub fn blames(bubble: &Bubble, call: CallIdx) -> bool {
 }
 
 fn focus(trace: &Trace) -> Interval {
-    if let Some(measured) = trace.meta.workload.as_ref().and_then(|run| run.measured) {
+    let starts = || trace.ops.start.iter().chain(&trace.calls.start);
+    let measured = trace.meta.workload.as_ref().and_then(|run| run.measured);
+    // A recording that was cut off may end before it.
+    if let Some(measured) = measured.filter(|measured| starts().any(|start| measured.contains(*start))) {
         return measured;
     }
     let whole = Interval::new(Ns::ZERO, trace.end);
     // Streams are sorted by start, but a long op may end after those that started later.
     let streams = trace.streams.iter().filter(|stream| !stream.ops.is_empty());
     let first = streams.map(|stream| trace.ops.start[stream.ops.start as usize]).min();
-    let (Some(first), Some(&last)) = (first, trace.ops.end.iter().max()) else { return whole };
+    let ops = first.zip(trace.ops.end.iter().max());
+    // What was recorded of a program whose ops are not in the file is its calls.
+    let calls = || trace.calls.start.iter().min().copied().zip(trace.calls.end.iter().max());
+    let Some((first, &last)) = ops.or_else(calls) else { return whole };
     if last.0.saturating_sub(first.0) < trace.end.0 / 2 { Interval::new(first, last) } else { whole }
 }

@@ -94,8 +94,10 @@ pub struct Loading {
     pub order: u64,
     /// How far it has come.
     pub stage: Stage,
-    /// The trace that stood in its place, to be put back when it is cancelled.
-    pub before: Option<Box<Document>>,
+    /// The traces that stood in its place, to be put back when it is cancelled.
+    pub before: Vec<Document>,
+    /// It takes the place of every trace that was asked for up to this one.
+    pub instead_of: Option<u64>,
     /// Whether it is a file that can be opened again.
     pub is_file: bool,
     /// Whether the window shows it from its beginning: it was asked for while nothing else was being read.
@@ -162,7 +164,8 @@ impl Loading {
             path: path.to_owned(),
             order: 0,
             stage: Stage::default(),
-            before: None,
+            before: Vec::new(),
+            instead_of: None,
             is_file: false,
             fresh: false,
             meanwhile,

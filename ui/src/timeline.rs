@@ -3,12 +3,12 @@
 
 use bubblescope::trace::{Interval, Ns};
 use eframe::egui::{
-    self, FontId, Painter, PointerButton, Pos2, Rangef, Rect, Response, Role, Sense, Stroke, Ui, UiBuilder, Vec2,
+    self, Align2, FontId, Painter, PointerButton, Pos2, Rangef, Rect, Response, Role, Sense, Stroke, Ui, UiBuilder, Vec2,
 };
 
 use crate::arrange::{Arrangement, FoldKey, Layout, LineKey, Lines, RowAct};
 use crate::describe;
-use crate::document::{Document, Item, Pick};
+use crate::document::{Document, Pick};
 use crate::format;
 use crate::lanes::{self, Brushes, Canvas, Group, Under};
 use crate::minimap::{self, Minimap};
@@ -52,6 +52,8 @@ pub struct Timeline {
     pub names_width: f32,
     /// Whether the field that filters rows had the keyboard in the last frame.
     pub filtering: bool,
+    /// Whether what is selected is described beside the timeline.
+    pub described: bool,
     /// Where the pointer was over the canvas, as a share of its width.
     pub pointer: Option<f64>,
     /// Whether to paint without a texture, for a picture that is made of shapes alone.
@@ -62,6 +64,8 @@ pub struct Timeline {
     pub line: Option<LineKey>,
     reveal: Option<Reveal>,
     last_pointer: Option<Pos2>,
+    /// Where the pointer was when a key was pressed last: until it moves, no text stands beside it.
+    hushed: Option<Pos2>,
     measuring_from: Option<i64>,
     /// The view of the last frame.
     shown: Option<Viewport>,
@@ -111,6 +115,8 @@ impl Default for Timeline {
             measured: None,
             names_width: 220.0,
             filtering: false,
+            described: false,
+            hushed: None,
             pointer: None,
             as_shapes: false,
             drawn: Drawn::default(),
@@ -234,6 +240,11 @@ impl Timeline {
     fn view_ui(&mut self, ui: &mut Ui, docs: &[Document]) -> Vec<Action> {
         let mut actions = Vec::new();
         let palette = Palette::of(ui.visuals());
+        self.hushed = ui.input(|input| {
+            let key = input.events.iter().any(|event| matches!(event, egui::Event::Key { pressed: true, .. }));
+            let pointer = input.pointer.latest_pos();
+            if key { pointer } else { self.hushed.filter(|at| Some(*at) == pointer) }
+        });
         let full = ui.available_rect_before_wrap();
         ui.allocate_rect(full, Sense::hover());
         let names_width = self.names_width.clamp(80.0, (full.width() - 100.0).max(80.0));
@@ -482,8 +493,9 @@ impl Timeline {
         } else if response.clicked() {
             actions.push(Action::Select(pick));
         }
-        if let Some(under) = hovered.filter(|_| !response.dragged()) {
-            hover_ui(ui, response, canvas.docs, under, canvas.palette);
+        let told = self.hushed.is_some() || (self.described && pick == self.selected);
+        if let (Some(under), Some(pointer)) = (hovered.filter(|_| !response.dragged() && !told), response.hover_pos()) {
+            hover_ui(ui, canvas, under, pointer);
         }
     }
 }
@@ -495,27 +507,40 @@ fn line_of(docs: &[Document], pick: Pick) -> Option<LineKey> {
     Some(LineKey { doc: pick.doc, key: FoldKey::Row(doc.scene.sections.get(spot.section)?.rows.get(spot.row)?.key) })
 }
 
-/// The text at the pointer.
-fn hover_ui(ui: &Ui, response: &Response, docs: &[Document], under: Under, palette: &Palette) {
+/// Facts of a thing that stand at the pointer; the details have them all.
+const MOST_FACTS: usize = 5;
+
+/// The text at the pointer, which stays over the lanes.
+fn hover_ui(ui: &Ui, canvas: &Canvas<'_>, under: Under, pointer: Pos2) {
     let pick = under.pick;
-    let Some(found) = docs.get(pick.doc).and_then(|doc| describe::describe(doc, pick.item)) else { return };
-    let layer = ui.layer_id();
-    let tooltip = egui::Tooltip::always_open(ui.ctx().clone(), layer, response.id, egui::PopupAnchor::Pointer);
-    tooltip.gap(14.0).width(420.0).show(|ui| {
-        ui.strong(&found.title);
-        ui.colored_label(palette.weak_text, &found.kind);
-        if under.count > 1 {
-            let filled = format::percent(under.busy, under.of);
-            let (count, of) = (format::count(under.count as u64), format::duration(under.of));
-            ui.label(format!("The longest of {count} in this column of {of}, {filled} filled"));
-        }
-        let most = if matches!(pick.item, Item::Bubble(_)) { 9 } else { 6 };
-        egui::Grid::new("facts").num_columns(2).spacing([12.0, 2.0]).show(ui, |ui| {
-            for (name, value) in found.facts.iter().take(most) {
-                ui.colored_label(palette.weak_text, *name);
-                ui.label(value);
-                ui.end_row();
+    let Some(found) = canvas.docs.get(pick.doc).and_then(|doc| describe::describe(doc, pick.item)) else { return };
+    // Towards the middle, where there is room.
+    let middle = canvas.area.center();
+    let (pivot, away) = match (pointer.x > middle.x, pointer.y > middle.y) {
+        (false, false) => (Align2::LEFT_TOP, Vec2::new(14.0, 14.0)),
+        (true, false) => (Align2::RIGHT_TOP, Vec2::new(-14.0, 14.0)),
+        (false, true) => (Align2::LEFT_BOTTOM, Vec2::new(14.0, -14.0)),
+        (true, true) => (Align2::RIGHT_BOTTOM, Vec2::new(-14.0, -14.0)),
+    };
+    let area = egui::Area::new(ui.scope_id().with("at the pointer")).order(egui::Order::Tooltip).interactable(false);
+    area.pivot(pivot).fixed_pos(pointer + away).constrain_to(canvas.area).show(ui.ctx(), |ui| {
+        egui::Frame::popup(ui.style()).show(ui, |ui| {
+            ui.set_max_width(340.0_f32.min(canvas.area.width() - 20.0));
+            ui.strong(&found.title);
+            let weak = canvas.palette.weak_text;
+            ui.colored_label(weak, &found.kind);
+            if under.count > 1 {
+                let filled = format::percent(under.busy, under.of);
+                let (count, of) = (format::count(under.count as u64), format::duration(under.of));
+                ui.label(format!("The longest of {count} in this column of {of}, {filled} filled"));
             }
+            egui::Grid::new("facts").num_columns(2).spacing([12.0, 2.0]).max_col_width(230.0).show(ui, |ui| {
+                for (name, value) in found.facts.iter().take(MOST_FACTS) {
+                    ui.colored_label(weak, *name);
+                    ui.label(value);
+                    ui.end_row();
+                }
+            });
         });
     });
 }

@@ -10,16 +10,16 @@ use std::io::{self, Read};
 #[non_exhaustive]
 pub enum SpoolError {
     /// The first bytes are not those of a spool.
-    #[error("not a spool: it does not start with a spool's first bytes")]
+    #[error("not a recording: it does not start with the first bytes of one")]
     NotASpool,
     /// Written by a newer format.
-    #[error("the spool has format version {found}, this program reads up to {FORMAT_VERSION}")]
+    #[error("the recording has format version {found}, this program reads up to {FORMAT_VERSION}")]
     Version {
         /// The version in the file.
         found: u32,
     },
     /// The file ends before its header is whole: there is nothing in it.
-    #[error("the spool ends before its header is whole ({length} bytes)")]
+    #[error("the recording ends before its header is whole ({length} bytes)")]
     NoHeader {
         /// The length of the file.
         length: u64,
@@ -47,7 +47,7 @@ pub enum SpoolError {
         reason: &'static str,
     },
     /// The source failed.
-    #[error("cannot read the spool at byte {offset}")]
+    #[error("cannot read the recording at byte {offset}")]
     Io {
         /// Where reading failed.
         offset: u64,

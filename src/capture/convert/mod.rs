@@ -36,10 +36,10 @@ use survey::Survey;
 #[non_exhaustive]
 pub enum ConvertError {
     /// No spool was given.
-    #[error("there is no spool to convert")]
+    #[error("there is no recording to convert")]
     NoSpool,
     /// Nothing of a spool can be read.
-    #[error("cannot use the spool {spool}")]
+    #[error("cannot use the recording {spool}")]
     Spool {
         /// The path of the spool, or its position among those given.
         spool: String,
@@ -47,7 +47,7 @@ pub enum ConvertError {
         source: SpoolError,
     },
     /// A spool was cut before its first records.
-    #[error("cannot use the spool {spool}: it was cut at byte {offset}, before its first records")]
+    #[error("cannot use the recording {spool}: it was cut off at byte {offset}, before its first records")]
     Cut {
         /// The path of the spool, or its position among those given.
         spool: String,
@@ -361,7 +361,7 @@ fn count_losses(builder: &mut TraceBuilder, survey: &Survey) {
         ));
     }
     if unwritten_buffers > 0 {
-        meta.warnings.push(format!("the spool could not be written: {unwritten_buffers} buffers are missing"));
+        meta.warnings.push(format!("the recording could not be written: {unwritten_buffers} buffers are missing"));
     }
     match &survey.ending {
         Ok(Ending::Complete) => {}
@@ -371,13 +371,13 @@ fn count_losses(builder: &mut TraceBuilder, survey: &Survey) {
         Ok(Ending::Cut { offset, bytes }) => {
             losses.cut_bytes = losses.cut_bytes.saturating_add(*bytes);
             losses.damaged_at = losses.damaged_at.or(Some(*offset));
-            meta.warnings.push(format!("the spool was cut inside the chunk at byte {offset}"));
+            meta.warnings.push(format!("the recording was cut off at byte {offset}; what came before is shown"));
         }
         Err(error) => {
             let lost = survey.bytes.saturating_sub(error.damaged_at().unwrap_or(survey.bytes));
             losses.cut_bytes = losses.cut_bytes.saturating_add(lost);
             losses.damaged_at = losses.damaged_at.or(error.damaged_at());
-            meta.warnings.push(format!("the spool is damaged and its last {lost} bytes cannot be read: {error}"));
+            meta.warnings.push(format!("the recording is damaged and its last {lost} bytes cannot be read; what came before is shown: {error}"));
         }
     }
     meta.warnings.extend(survey.remarks.iter().cloned());

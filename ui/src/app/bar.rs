@@ -74,14 +74,14 @@ impl App {
             self.run(ctx, command);
         }
         if let Some(path) = reopened {
-            self.open(ctx, &path);
+            self.open_instead(ctx, &[path]);
         }
     }
 
     /// Whether a command has something to work on.
     fn can(&self, command: Command) -> bool {
         match command {
-            Command::Open | Command::Record | Command::ToggleTheme | Command::Help => true,
+            Command::Open | Command::Add | Command::Record | Command::ToggleTheme | Command::Help => true,
             Command::CompareJson | Command::CompareCsv => self.panels.compare.figures().is_ok(),
             Command::ShowRows => self.timeline.arrangement.hides_any(),
             _ => !self.docs.is_empty(),
@@ -122,16 +122,30 @@ impl App {
             ui.add(egui::Label::new(saved.as_str()).truncate());
         } else if let [doc] = self.docs.as_slice() {
             ui.label(&doc.name);
+            let closed = close_ui(ui, &doc.name);
             ui.add(egui::Label::new(RichText::new(panels::summary(doc)).color(palette.weak_text)).truncate());
-        } else {
-            let all: Vec<String> =
-                self.docs.iter().map(|doc| format!("{}: {}", doc.name, panels::summary(doc))).collect();
-            let names: Vec<&str> = self.docs.iter().map(|doc| doc.name.as_str()).collect();
+            if closed {
+                self.close(0);
+            }
+        } else if !self.docs.is_empty() {
             if let Some(place) = self.panels.compare.place() {
                 ui.label(RichText::new(place).color(palette.weak_text)).on_hover_text("The Compare tab changes it");
                 ui.separator();
             }
-            ui.add(egui::Label::new(names.join(" · ")).truncate()).on_hover_text(all.join("\n"));
+            let mut closed = None;
+            let area = egui::ScrollArea::horizontal().id_salt("traces");
+            let area = area.scroll_bar_visibility(egui::scroll_area::ScrollBarVisibility::AlwaysHidden);
+            area.show(ui, |ui| {
+                for (at, doc) in self.docs.iter().enumerate() {
+                    ui.label(&doc.name).on_hover_text(panels::summary(doc));
+                    if close_ui(ui, &doc.name) {
+                        closed = Some(at);
+                    }
+                }
+            });
+            if let Some(at) = closed {
+                self.close(at);
+            }
         }
     }
 
@@ -155,7 +169,7 @@ impl App {
                 if ui.small_button("Dismiss").clicked() {
                     closed = Some(at);
                 }
-                let text = RichText::new(message).color(ui.visuals().error_fg_color);
+                let text = RichText::new(message).color(ui.visuals().error_fg_color).strong();
                 ui.add(egui::Label::new(text).wrap());
             });
         }
@@ -230,6 +244,14 @@ impl App {
     }
 }
 
+/// The button beside a trace's name; tells whether it was clicked.
+fn close_ui(ui: &mut Ui, name: &str) -> bool {
+    let label = format!("Close {name}");
+    let button = ui.small_button("×").on_hover_text(&label);
+    button.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &label));
+    button.clicked()
+}
+
 /// What the pointer does.
 const MOUSE: &[(&str, &str)] = &[
     ("Ctrl+wheel, pinch", "zoom at the pointer"),
@@ -237,7 +259,7 @@ const MOUSE: &[(&str, &str)] = &[
     ("Drag on the ruler, Shift+drag", "measure"),
     ("Click, double click", "select, zoom to it"),
     ("Click on a name", "fold; a right click has more"),
-    ("Ctrl+plus, Ctrl+minus", "larger and smaller letters"),
+    ("Ctrl+plus, Ctrl+minus, Ctrl+0", "letters larger, smaller, as they were"),
 ];
 
 fn mouse_ui(ui: &mut Ui) {

@@ -166,7 +166,8 @@ impl App {
         match command {
             Command::Open => self.ask_for(ctx, Purpose::Open),
             Command::Reload => self.reload(ctx),
-            Command::Close => self.close(),
+            Command::Add => self.ask_for(ctx, Purpose::Add),
+            Command::Close => self.close(self.meant()),
             Command::Record => self.recorder.open = !self.recorder.open,
             Command::SavePng => self.ask_for(ctx, Purpose::Save(Export::Png)),
             Command::SaveSvg => self.ask_for(ctx, Purpose::Save(Export::Svg)),
@@ -226,6 +227,12 @@ impl App {
             }
             Command::Help => self.help = !self.help,
         }
+    }
+
+    /// The trace that is to be closed: that of the selection, else of the current row, else the last.
+    fn meant(&self) -> usize {
+        let of = self.timeline.selected.map(|pick| pick.doc).or(self.timeline.line.map(|line| line.doc));
+        of.filter(|doc| *doc < self.docs.len()).unwrap_or(self.docs.len().saturating_sub(1))
     }
 
     /// The document that commands about one trace mean: that of the selection, else the first.

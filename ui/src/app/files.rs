@@ -14,6 +14,7 @@ use eframe::egui::{self, ColorImage, Rect};
 use super::App;
 use crate::background;
 use crate::dialog::{Export, Purpose};
+use crate::document::Document;
 use crate::load::{self, Loading, Stage};
 use crate::panels;
 use crate::svg;
@@ -76,20 +77,26 @@ impl App {
         let beside = doc.map(|doc| doc.path.as_path()).or(self.recent.first().map(PathBuf::as_path));
         let folder = beside.and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
         let suggested = match (purpose, doc) {
-            (Purpose::Open, _) => folder,
+            (Purpose::Open | Purpose::Add, _) => folder,
             (Purpose::Save(export), Some(doc)) => {
                 let name = ENDINGS.iter().find_map(|ending| doc.name.strip_suffix(ending)).unwrap_or(&doc.name);
                 folder.join(format!("{name}.{}", export.ending()))
             }
             (Purpose::Save(_), None) => return,
         };
-        self.dialogs.ask(ctx, purpose, suggested);
+        let of = match purpose {
+            Purpose::Open | Purpose::Add => None,
+            Purpose::Save(_) if self.docs.len() > 1 => Some(format!("all {} traces", self.docs.len())),
+            Purpose::Save(_) => doc.map(|doc| doc.name.clone()),
+        };
+        self.dialogs.ask(ctx, purpose, of.as_deref(), suggested);
     }
 
     /// Does what the dialogs were for.
     pub(super) fn dialogs(&mut self, ctx: &egui::Context) {
         match self.dialogs.show(ctx, &self.recent) {
-            Some((Purpose::Open, paths)) => paths.iter().for_each(|path| self.open(ctx, path)),
+            Some((Purpose::Open, paths)) => self.open_instead(ctx, &paths),
+            Some((Purpose::Add, paths)) => paths.iter().for_each(|path| self.open(ctx, path)),
             Some((Purpose::Save(export), paths)) => {
                 self.saving = paths.into_iter().next().map(|path| (export, path));
                 // The next frame is painted without the dialog.
@@ -101,9 +108,8 @@ impl App {
 
     pub(super) fn dropped(&mut self, ctx: &egui::Context) {
         let files = ctx.input(|input| input.raw.dropped_files.clone());
-        for file in files {
-            self.open(ctx, file.path());
-        }
+        let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
+        self.open_instead(ctx, &paths);
     }
 
     /// A word over the window while files hang over it.
@@ -135,15 +141,16 @@ impl App {
         }
     }
 
-    /// Closes all traces.
-    pub(super) fn close(&mut self) {
-        background::release(std::mem::take(&mut self.docs));
-        background::release(std::mem::take(&mut self.loading));
-        (self.timeline.selected, self.timeline.measured, self.placed) = (None, None, None);
-        self.followed = None;
-        self.history = History::default();
-        self.traces += 1;
-        self.documents_changed();
+    /// Closes a trace, and what is being read in its place.
+    pub(super) fn close(&mut self, at: usize) {
+        let Some(order) = self.docs.get(at).map(|doc| doc.order) else { return };
+        let (closed, rest) = std::mem::take(&mut self.loading).into_iter().partition(|one| one.order == order);
+        self.loading = rest;
+        let closed: Vec<Loading> = closed;
+        background::release((closed, self.replace(order, None)));
+        if self.docs.is_empty() {
+            (self.timeline.measured, self.history) = (None, History::default());
+        }
     }
 
     /// Saves what was asked for, now that the frame is painted. `timeline` is where the timeline is.
@@ -177,12 +184,15 @@ impl App {
                 in_background(move || write(Ok(drawing.into_bytes())));
             }
             Export::ReportText | Export::ReportJson => {
-                let Some(doc) = self.docs.get(self.current()) else { return };
-                let (trace, known, name) = (Arc::clone(&doc.trace), doc.full().cloned(), doc.path.clone());
+                let docs: Vec<Document> = self.docs.iter().map(Document::without_rows).collect();
                 in_background(move || {
-                    let full = known.unwrap_or_else(|| Arc::new(full(&trace, &load::options(&trace))));
-                    let options = report::Options { path: name.display().to_string(), top: EXPORTED_BUBBLES };
-                    write(exported(&Report::full(&trace, &full, &options), export));
+                    let reports = docs.iter().map(|doc| {
+                        let known = doc.full().cloned();
+                        let full = known.unwrap_or_else(|| Arc::new(full(&doc.trace, &load::options(&doc.trace))));
+                        let options = report::Options { path: doc.path.display().to_string(), top: EXPORTED_BUBBLES };
+                        Report::full(&doc.trace, &full, &options)
+                    });
+                    write(exported(&reports.collect::<Vec<_>>(), export));
                 });
             }
             Export::CompareJson | Export::CompareCsv => match self.panels.compare.figures() {
@@ -219,14 +229,22 @@ fn in_background(work: impl FnOnce() + Send + 'static) {
     drop(std::thread::Builder::new().name("save".to_owned()).spawn(work));
 }
 
-/// A report as the bytes of a file.
-fn exported(report: &Report, export: Export) -> Result<Vec<u8>, String> {
+/// Reports as the bytes of a file: as text one after the other, as JSON a list unless it is one.
+fn exported(reports: &[Report], export: Export) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    match export {
-        Export::ReportJson => {
-            bytes = report::to_json(report).map_err(|error| format!("cannot write JSON: {error}"))?;
+    match (export, reports) {
+        (Export::ReportJson, reports) => {
+            let json = if let [one] = reports { report::to_json(one) } else { report::to_json(&reports) };
+            bytes = json.map_err(|error| format!("cannot write JSON: {error}"))?;
         }
-        _ => text::render(report, &mut bytes, Style::PLAIN).map_err(|error| error.to_string())?,
+        (_, reports) => {
+            for (at, report) in reports.iter().enumerate() {
+                if at > 0 {
+                    bytes.extend_from_slice(b"\n\n");
+                }
+                text::render(report, &mut bytes, Style::PLAIN).map_err(|error| error.to_string())?;
+            }
+        }
     }
     Ok(bytes)
 }

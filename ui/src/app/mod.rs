@@ -88,6 +88,8 @@ pub struct App {
     followed: Option<(Pick, Pick)>,
     /// Whether to go to the next bubble, or to the one before, as soon as the filtered ones are known.
     stepping: Option<bool>,
+    /// The last of the traces that others were opened instead of.
+    replaced: u64,
     /// How many traces were asked for.
     asked: u64,
     loading: Vec<Loading>,
@@ -119,6 +121,17 @@ impl App {
     pub fn open(&mut self, ctx: &egui::Context, path: &Path) {
         let ctx = ctx.clone();
         self.wait_for(Loading::file(path, move || ctx.request_repaint()));
+    }
+
+    /// Opens files instead of what is open, which stays until the first of them is read.
+    pub fn open_instead(&mut self, ctx: &egui::Context, paths: &[PathBuf]) {
+        let last = self.asked;
+        for path in paths {
+            self.open(ctx, path);
+            if let Some(loading) = self.loading.last_mut() {
+                loading.instead_of = Some(last);
+            }
+        }
     }
 
     /// Opens what `read` reads, in the background.
@@ -181,6 +194,7 @@ impl App {
                 }
             }
         });
+        loading.retain(|one| one.order > self.replaced);
         self.loading.append(&mut loading);
     }
 
@@ -194,17 +208,24 @@ impl App {
                 if loading.is_file {
                     self.remember(&loading.path);
                 }
+                if order <= self.replaced {
+                    // Something else was opened instead.
+                    background::release(document);
+                    return false;
+                }
                 if loading.fresh {
                     self.start_afresh();
                 }
-                loading.before = self.replace(order, Some(*document)).map(Box::new);
+                self.warn_of(&document);
+                if let Some(last) = loading.instead_of.filter(|last| *last > self.replaced) {
+                    loading.before = self.make_room(last);
+                }
+                loading.before.extend(self.replace(order, Some(*document)));
                 true
             }
             (Loaded::Analysis(explanation), Some(doc)) => {
                 doc.set_analysis(*explanation);
-                if let Some(before) = loading.before.take() {
-                    background::release(before);
-                }
+                background::release(std::mem::take(&mut loading.before));
                 self.documents_changed();
                 true
             }
@@ -220,6 +241,25 @@ impl App {
             // The document was closed.
             (Loaded::Analysis(..) | Loaded::Full(_), None) => false,
         }
+    }
+
+    /// Says at the top of the window that a recording was cut off, which all figures suffer from.
+    fn warn_of(&mut self, doc: &Document) {
+        let text = format!("{} was cut off; what came before is shown. The tab Quality says what is missing.", doc.name);
+        self.messages.retain(|message| *message != text);
+        if doc.trace.meta.losses.cut_bytes > 0 {
+            self.messages.push(text);
+        }
+    }
+
+    /// Takes away every trace that was asked for up to this one.
+    fn make_room(&mut self, last: u64) -> Vec<Document> {
+        self.replaced = last;
+        let orders: Vec<u64> = self.docs.iter().map(|doc| doc.order).filter(|order| *order <= last).collect();
+        let before = orders.into_iter().filter_map(|order| self.replace(order, None)).collect();
+        (self.timeline.selected, self.timeline.measured) = (None, None);
+        self.history = History::default();
+        before
     }
 
     /// Shows what is opened from its beginning: the overview, every row, and no table filtered.
@@ -272,8 +312,15 @@ impl App {
         match loading.stage {
             Stage::Reading => {}
             Stage::Analysing => {
-                let given_up = self.replace(loading.order, loading.before.take().map(|before| *before));
+                let given_up = self.replace(loading.order, None);
                 background::release(given_up);
+                for before in std::mem::take(&mut loading.before) {
+                    // What others were opened instead of does not come back beside them.
+                    if before.order == loading.order || before.order <= self.replaced {
+                        let order = before.order;
+                        self.replace(order, Some(before));
+                    }
+                }
             }
             Stage::Replaying => {
                 if let Some(doc) = self.docs.iter_mut().find(|doc| doc.order == loading.order) {
@@ -303,7 +350,9 @@ impl App {
         }
         egui::Panel::top("bar").show(ui, |ui| self.bar_ui(&ctx, ui));
         if !self.messages.is_empty() {
-            egui::Panel::top("messages").show(ui, |ui| self.messages_ui(ui));
+            let fill = ui.visuals().error_fg_color.gamma_multiply(0.16);
+            let frame = egui::Frame::side_top_panel(ui.style()).fill(ui.visuals().panel_fill.blend(fill));
+            egui::Panel::top("messages").frame(frame).show(ui, |ui| self.messages_ui(ui));
         }
         let mut actions = Vec::new();
         let mut chosen = Vec::new();
@@ -326,6 +375,7 @@ impl App {
         if findings {
             self.run(&ctx, Command::Findings);
         }
+        self.timeline.described = self.details;
         self.timeline.as_shapes = matches!(self.saving, Some((Export::Svg, _)));
         let shown = egui::CentralPanel::no_frame().show(ui, |ui| {
             if self.docs.is_empty() {

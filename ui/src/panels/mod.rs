@@ -184,7 +184,7 @@ impl Panels {
                 chosen.extend(wanted.map(|(doc, bubble)| bubble_of(doc, bubble)));
             }
             Tab::Compare => chosen.extend(self.compare.show(ui, docs)),
-            Tab::Search => chosen.extend(self.search.show(ui, docs, version).map(Chosen::Action)),
+            Tab::Search => chosen.extend(self.search.show(ui, docs, timeline, version).map(Chosen::Action)),
         }
         chosen
     }

@@ -10,10 +10,10 @@ use crate::background::{Background, Wanted};
 use crate::document::{Document, Item, Pick};
 use crate::format;
 use crate::table::{Cell, Column, Row, Source, Table};
-use crate::timeline::Action;
+use crate::timeline::{Action, Timeline};
 
 /// What kind of thing has a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Op,
     Call,
@@ -31,8 +31,30 @@ pub struct Hit {
     longest: Ns,
 }
 
-/// Every thing of a hit as start and position in its table, by start.
-type Things = Arc<[(Ns, u32)]>;
+/// One thing that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Thing {
+    /// When it starts, on the common time scale.
+    start: Ns,
+    doc: u32,
+    kind: Kind,
+    /// Its position in the table of its kind.
+    at: u32,
+}
+
+impl Thing {
+    fn pick(self) -> Pick {
+        let item = match self.kind {
+            Kind::Op => Item::Op(OpIdx(self.at)),
+            Kind::Call => Item::Call(CallIdx(self.at)),
+            Kind::Range => Item::Range(RangeIdx(self.at)),
+        };
+        Pick { doc: self.doc as usize, item }
+    }
+}
+
+/// Every thing of some hits, by start.
+type Things = Arc<[Thing]>;
 
 /// The search.
 #[derive(Debug, Default)]
@@ -46,11 +68,12 @@ pub struct Search {
     searches: u64,
     searched: Option<(String, u64)>,
     table: Table<Hit>,
-    /// The things of the hit that is walked through.
-    things: Background<(Hit, u64), Things>,
-    /// Whether to go to the next thing of a hit, of the first one if it is not said, as soon as it is known.
+    /// The things that are walked through: of one hit, or of all.
+    things: Background<(Option<Hit>, u64, u64), Things>,
+    /// Whether to go to the next thing of a hit, of any if it is not said, as soon as it is known.
     next: Option<Option<Hit>>,
-    last: Option<Pick>,
+    /// Which of how many things was gone to last.
+    place: Option<(usize, usize)>,
 }
 
 /// Up to so many events are searched at once, which takes less than a millisecond; more by a thread of their own.
@@ -111,25 +134,30 @@ fn find(docs: &[Document], text: &str, wanted: &Wanted) -> Vec<Hit> {
     hits
 }
 
-/// Every thing of a hit.
-fn things_of(docs: &[Document], hit: Hit) -> Things {
-    let Some(doc) = docs.get(hit.doc) else { return [].into() };
-    let all = things(&doc.trace, hit.kind).enumerate().filter(|(_, (_, _, name))| *name == hit.name);
-    let mut all: Vec<(Ns, u32)> = all.map(|(at, (start, _, _))| (start, at as u32)).collect();
-    all.sort_unstable();
-    all.into()
+/// Every thing of some hits.
+fn things_of(docs: &[Document], hits: &[Hit]) -> Things {
+    let mut found = Vec::new();
+    for hit in hits {
+        let Some(doc) = docs.get(hit.doc) else { continue };
+        let ours = things(&doc.trace, hit.kind).enumerate().filter(|(_, (_, _, name))| *name == hit.name);
+        found.extend(ours.map(|(at, (start, _, _))| Thing {
+            start: doc.on_ruler(start),
+            doc: hit.doc as u32,
+            kind: hit.kind,
+            at: at as u32,
+        }));
+    }
+    found.sort_unstable();
+    found.into()
 }
 
-/// The thing after the last one, or the first.
-fn next(hit: Hit, things: &[(Ns, u32)], last: Option<Pick>) -> Option<Pick> {
-    let item = |at: u32| match hit.kind {
-        Kind::Op => Item::Op(OpIdx(at)),
-        Kind::Call => Item::Call(CallIdx(at)),
-        Kind::Range => Item::Range(RangeIdx(at)),
-    };
-    let is_last = |&(_, at): &(Ns, u32)| last == Some(Pick { doc: hit.doc, item: item(at) });
-    let following = things.iter().position(is_last).and_then(|position| things.get(position + 1));
-    following.or(things.first()).map(|&(_, at)| Pick { doc: hit.doc, item: item(at) })
+/// Where to go on: what follows the thing that is selected, if it is one of them, else the first that starts at `from`
+/// or later; after the last comes the first.
+fn next(things: &[Thing], selected: Option<Pick>, from: Ns) -> Option<usize> {
+    let first = things.partition_point(|thing| thing.start < from);
+    let mut together = things.iter().enumerate().skip(first).take_while(|(_, thing)| thing.start == from);
+    let own = together.find(|(_, thing)| Some(thing.pick()) == selected).map(|(at, _)| at + 1);
+    (!things.is_empty()).then(|| own.unwrap_or(first) % things.len())
 }
 
 impl Row for Hit {
@@ -171,32 +199,52 @@ impl Search {
         };
         let hits = Arc::clone(hits?);
         if self.searched.as_ref() != Some(&wanted) {
-            (self.searched, self.last) = (Some(wanted), None);
+            (self.searched, self.place) = (Some(wanted), None);
             self.searches += 1;
         }
         Some(hits)
     }
 
     /// The next thing, once it is known.
-    fn step(&mut self, ctx: &Context, docs: &[Document], version: u64, first: Option<Hit>) -> Option<Action> {
-        let hit = self.next?.or(first)?;
-        let wanted = (hit, version);
+    fn step(
+        &mut self,
+        ctx: &Context,
+        docs: &[Document],
+        version: u64,
+        hits: &Arc<[Hit]>,
+        timeline: &Timeline,
+    ) -> Option<Action> {
+        let of = self.next?;
+        let wanted = (of, self.searches, version);
+        let hits = match of {
+            Some(hit) => [hit].into(),
+            None => Arc::clone(hits),
+        };
         let things = if is_small(docs) {
-            self.things.get_now(wanted, || things_of(docs, hit))
+            self.things.get_now(wanted, || things_of(docs, &hits))
         } else {
             self.things.get(ctx, wanted, || {
                 let docs: Vec<Document> = docs.iter().map(Document::without_rows).collect();
-                move |_: &Wanted| things_of(&docs, hit)
+                move |_: &Wanted| things_of(&docs, &hits)
             })?
         };
-        let pick = next(hit, things, self.last);
         self.next = None;
-        self.last = Some(pick?);
-        pick.map(Action::ZoomTo)
+        // A selection that is out of sight is not where the user looks.
+        let view = timeline.view.interval();
+        let start = |pick: Pick| {
+            let doc = docs.get(pick.doc)?;
+            let times = doc.shifted(doc.times(pick.item)?);
+            (times.start <= view.end && view.start <= times.end).then_some(times.start)
+        };
+        let selected = timeline.selected.and_then(|pick| Some((pick, start(pick)?)));
+        let from = selected.map_or(view.start, |(_, start)| start);
+        let at = next(things, selected.map(|(pick, _)| pick), from)?;
+        self.place = Some((at + 1, things.len()));
+        things.get(at).map(|thing| Action::ZoomTo(thing.pick()))
     }
 
     /// Shows the field and what was found; a click on a row goes to its things one after the other.
-    pub fn show(&mut self, ui: &mut Ui, docs: &[Document], version: u64) -> Option<Action> {
+    pub fn show(&mut self, ui: &mut Ui, docs: &[Document], timeline: &Timeline, version: u64) -> Option<Action> {
         let ctx = ui.ctx().clone();
         let hits = self.hits(&ctx, docs, version);
         ui.horizontal(|ui| {
@@ -213,7 +261,9 @@ impl Search {
                 ui.weak("Names of ops, API calls and ranges; upper and lower case are alike.");
             } else if let Some(hits) = &hits {
                 let things: u64 = hits.iter().map(|hit| hit.count).sum();
-                ui.weak(format!("{} in all. Enter goes to the next.", format::count(things)));
+                let place = self.place.map(|(at, of)| format!("{} of {}", format::count(at as u64), format::count(of as u64)));
+                let place = place.unwrap_or_else(|| format!("{} in all", format::count(things)));
+                ui.weak(format!("{place}. Enter goes to the next."));
             } else {
                 ui.spinner();
             }
@@ -225,13 +275,14 @@ impl Search {
         if clicked.is_some() {
             self.next = Some(clicked);
         }
-        let (rows, ready) = self.table.rows(&ctx, docs, &source);
         let known = self.searched.as_ref().is_some_and(|(text, of)| (text, *of) == (&self.text, version));
-        let first = rows.first().copied().filter(|_| ready && known);
-        if known && ready && rows.is_empty() {
+        if !known {
+            return None;
+        }
+        if hits.is_empty() {
             self.next = None;
         }
-        self.step(&ctx, docs, version, first)
+        self.step(&ctx, docs, version, &hits, timeline)
     }
 }
 
@@ -258,15 +309,20 @@ mod tests {
             ops.indices().filter(|op| ops.name[op.index()] == hits[0].name).map(|op| ops.start[op.index()]).collect()
         };
         assert_eq!(hits[0].count as usize, starts.len());
-        let mut last = None;
+        let things = things_of(&docs, &hits);
+        let (mut selected, mut from) = (None, Ns::ZERO);
         let mut seen = Vec::new();
         for _ in 0..=starts.len() {
-            last = next(hits[0], &things_of(&docs, hits[0]), last);
-            let Some(Pick { item: Item::Op(op), .. }) = last else { panic!("no op") };
-            seen.push(docs[0].trace.ops.start[op.index()]);
+            let thing = things[next(&things, selected, from).unwrap()];
+            (selected, from) = (Some(thing.pick()), thing.start);
+            seen.push(thing.start);
         }
         assert_eq!(seen[..starts.len()], starts);
         assert_eq!(seen.last(), starts.first(), "after the last comes the first");
+        let middle = starts.len() / 2;
+        assert_eq!(next(&things, None, starts[middle]), Some(middle), "it begins where one looks");
+        assert_eq!(next(&things, None, Ns(i64::MAX)), Some(0));
+        assert_eq!(next(&[], None, Ns::ZERO), None);
         let none = |text| find(&docs, text, &Wanted::default()).is_empty();
         assert!(none("no such name") && none(""));
     }
