@@ -93,10 +93,7 @@ fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, Str
         }
         _ => (item, doc.handovers.of(item).take(MOST_HANDOVERS).collect()),
     };
-    let on_stream = |op: OpIdx| {
-        let stream = trace.ops.stream.get(op.index()).map_or_else(String::new, |&at| stream_name(doc, at));
-        (format!("{} on {stream}", op_name(doc, op)), Item::Op(op))
-    };
+    let on_stream = |op: OpIdx| (op_on_stream(doc, op), Item::Op(op));
     let of_call = |call: CallIdx| {
         let item = Item::Call(call);
         (format!("{} ({})", trace.call_name(call), duration_of(doc, item)), item)
@@ -335,6 +332,12 @@ fn place_in_graph(doc: &Document, op: OpIdx) -> String {
 /// The short name of an op.
 pub fn op_name(doc: &Document, op: OpIdx) -> &str {
     doc.trace.ops.name.get(op.index()).map_or("", |&name| doc.short_name(name))
+}
+
+/// The short name of an op with its stream.
+pub fn op_on_stream(doc: &Document, op: OpIdx) -> String {
+    let stream = doc.trace.ops.stream.get(op.index()).map_or_else(String::new, |&at| stream_name(doc, at));
+    format!("{} on {stream}", op_name(doc, op))
 }
 
 /// The name of a range.

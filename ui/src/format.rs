@@ -78,20 +78,15 @@ pub fn ruler_step(least: f64) -> i64 {
     step
 }
 
-/// A tick's label: as many digits as the step between ticks needs.
-pub fn tick(time: i64, step: i64) -> String {
-    let (unit, name) = match step {
-        ..1_000 if time.abs() < 1_000_000 => (1, "ns"),
-        ..1_000_000 if time.abs() < 1_000_000_000 => (1_000, "µs"),
-        ..1_000_000_000 if time.abs() < 60_000_000_000 => (1_000_000, "ms"),
-        _ => (1_000_000_000, "s"),
-    };
+/// A tick's label: a moment as [`moment`] writes it, with as many digits as it needs.
+pub fn tick(time: i64) -> String {
+    let (unit, name) = if time.unsigned_abs() < 1_000_000_000 { (1_000_000, "ms") } else { (1_000_000_000, "s") };
     let (whole, rest) = (time / unit, (time % unit).abs());
+    let sign = if time < 0 && whole == 0 && rest != 0 { "-" } else { "" };
     if rest == 0 {
-        return format!("{}{} {name}", if time < 0 && whole == 0 { "-" } else { "" }, grouped(whole));
+        return format!("{}{} {name}", sign, grouped(whole));
     }
     let digits = format!("{rest:0width$}", width = unit.ilog10() as usize);
-    let sign = if time < 0 && whole == 0 { "-" } else { "" };
     format!("{sign}{}.{} {name}", grouped(whole), digits.trim_end_matches('0'))
 }
 
@@ -147,16 +142,22 @@ mod tests {
     }
 
     #[test]
-    fn ticks_need_no_more_digits_than_their_step() {
-        for (time, step, text) in [
-            (0, 1_000, "0 µs"),
-            (1_500, 500, "1,500 ns"),
-            (1_500_000, 500_000, "1,500 µs"),
-            (1_234_500_000, 100_000, "1,234.5 ms"),
-            (120_500_000_000, 500_000_000, "120.5 s"),
-            (-500_000_000, 1_000_000_000, "-0.5 s"),
+    fn ticks_are_moments_without_digits_they_do_not_need() {
+        for (time, text) in [
+            (0, "0 ms"),
+            (1_500, "0.0015 ms"),
+            (189_488_000, "189.488 ms"),
+            (999_000_000, "999 ms"),
+            (1_234_500_000, "1.2345 s"),
+            (120_500_000_000, "120.5 s"),
+            (-500_000_000, "-500 ms"),
+            (-500, "-0.0005 ms"),
         ] {
-            assert_eq!(tick(time, step), text);
+            assert_eq!(tick(time), text);
+            if time % 1_000 == 0 && time >= 0 {
+                let unit = text.split(' ').nth(1).unwrap();
+                assert!(moment(time).ends_with(unit), "{text} is in the unit of {}", moment(time));
+            }
         }
     }
 }

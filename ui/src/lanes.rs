@@ -320,6 +320,23 @@ impl Canvas<'_> {
         }
     }
 
+    /// Shades an interval of the common time scale over the rows of a trace.
+    fn paint_band_of(&self, painter: &Painter, doc: usize, interval: Interval, fill: Color32) {
+        if self.docs.len() < 2 {
+            return self.paint_band(painter, interval, fill);
+        }
+        for group in &self.groups {
+            let of_doc = |line: &&Line| match line.place {
+                Place::Trace { doc: of } | Place::Section { doc: of, .. } | Place::Row { doc: of, .. } => of == doc,
+            };
+            for line in group.shown().iter().filter(of_doc) {
+                let mut area = group.area.intersect(Rect::from_x_y_ranges(group.area.x_range(), group.y_of(line)));
+                (area.min.x, area.max.x) = (self.area.left(), self.area.right());
+                Canvas { area, ..*self }.paint_band(painter, interval, fill);
+            }
+        }
+    }
+
     /// Shows what is selected and how it hangs together with other things.
     pub fn paint_selection(&self, painter: &Painter, pick: Pick) {
         let Some(doc) = self.docs.get(pick.doc) else { return };
@@ -327,7 +344,7 @@ impl Canvas<'_> {
             Item::Bubble(at) => {
                 let Some((_, bubble)) = doc.bubble(at) else { return };
                 let fill = self.palette.cause(bubble.root.cause).gamma_multiply(0.12);
-                self.paint_band(painter, doc.shifted(bubble.interval), fill);
+                self.paint_band_of(painter, pick.doc, doc.shifted(bubble.interval), fill);
                 self.paint_segments(painter, pick.doc, at);
                 let held = doc.waits_of(bubble).take(MOST_ARROWS);
                 held.for_each(|handover| self.paint_handover(painter, pick.doc, handover));

@@ -29,10 +29,13 @@ pub fn paint(painter: &Painter, ruler: Rect, view: Viewport, measured: Option<In
         painter.vline(x, ruler.bottom() - length..=ruler.bottom(), Stroke::new(1.0, color));
     };
     let label = measured.map(|measured| {
-        let centre = x_of(measured.start.0).midpoint(x_of(measured.end.0));
-        let centre = Pos2::new(centre.clamp(ruler.left() + 40.0, ruler.right() - 40.0), ruler.top() + 9.0);
         let text = format::duration(measured.len().0);
         let text = painter.layout_no_wrap(text, FontId::proportional(12.0), palette.text);
+        // In the middle of what is in sight of it.
+        let [from, to] = [measured.start, measured.end].map(|at| x_of(at.0).clamp(ruler.left(), ruler.right()));
+        let room = (text.size().x / 2.0 + MARGIN.x).min(ruler.width() / 2.0);
+        let centre = from.midpoint(to).clamp(ruler.left() + room, ruler.right() - room);
+        let centre = Pos2::new(centre, ruler.top() + 9.0);
         (Align2::CENTER_CENTER.anchor_size(centre, text.size()), text)
     });
     let mut time = view.start().div_euclid(step) * step;
@@ -41,7 +44,7 @@ pub fn paint(painter: &Painter, ruler: Rect, view: Viewport, measured: Option<In
         let at = Pos2::new(x_of(time) + 4.0, ruler.bottom() - 6.0);
         // The end of a moment whose start is cut off would be read as another moment.
         if at.x >= ruler.left() {
-            let text = format::tick(time, step);
+            let text = format::tick(time);
             let text = painter.layout_no_wrap(text, FontId::proportional(11.0), palette.weak_text);
             let place = Align2::LEFT_BOTTOM.anchor_size(at, text.size());
             let covered = label.as_ref().is_some_and(|(label, _)| label.expand2(MARGIN).intersects(place));

@@ -16,6 +16,10 @@ use crate::format;
 use crate::text::Widths;
 use crate::theme::Palette;
 
+/// On both sides of what a cell says.
+const SIDE: f32 = 8.0;
+/// Rows that are looked at for how wide columns are.
+const MEASURED_ROWS: usize = 200;
 /// Height of a row.
 const ROW_HEIGHT: f32 = 20.0;
 
@@ -98,6 +102,7 @@ type CellOf<R> = for<'a> fn(&'a [Document], R) -> Cell<'a>;
 pub struct Column<R> {
     title: &'static str,
     hint: &'static str,
+    /// How wide it stays, if what it holds is wider, where there is too little room.
     width: f32,
     /// Whether it holds figures, which stand on the right and sort from the greatest.
     figures: bool,
@@ -122,9 +127,9 @@ impl<R> Column<R> {
         Self { title: "Trace", hint: "The file", width: 90.0, figures: false, of_several: true, cell }
     }
 
-    /// How wide it is.
-    fn shown_width(&self, traces: usize) -> f32 {
-        if self.of_several && traces < 2 { 0.0 } else { self.width }
+    /// Whether it says nothing, with so many traces.
+    fn is_left_out(&self, traces: usize) -> bool {
+        self.of_several && traces < 2
     }
 }
 
@@ -169,6 +174,8 @@ pub struct Table<R> {
     pub filter: String,
     rows: Background<Made, Arc<[R]>>,
     copying: Option<Receiver<String>>,
+    /// How wide the columns would be, for these rows and so many traces.
+    natural: Option<(Arc<[R]>, usize, Vec<f32>)>,
     /// What was selected in the last frame.
     selected: Option<R>,
     /// Whether to scroll to the selection once its row is known.
@@ -179,7 +186,8 @@ impl<R: Row> Default for Table<R> {
     fn default() -> Self {
         let descending = R::COLUMNS.get(R::SORT).is_some_and(|column| column.figures);
         let (rows, copying) = (Background::default(), None);
-        Self { sort: R::SORT, descending, filter: String::new(), rows, copying, selected: None, reveal: false }
+        let (sort, filter) = (R::SORT, String::new());
+        Self { sort, descending, filter, rows, copying, natural: None, selected: None, reveal: false }
     }
 }
 
@@ -197,7 +205,9 @@ pub fn arranged<R: Row>(
 ) -> Vec<R> {
     let filter = filter.trim().to_lowercase();
     let (looked_at, filter) = searched::<R>(&filter);
-    if !filter.is_empty() {
+    if let ([column], Some(bound)) = (looked_at, Bound::of(filter)) {
+        rows.retain(|&row| bound.holds(&(column.cell)(docs, row)));
+    } else if !filter.is_empty() {
         let holds = |column: &Column<R>, row| holds(&(column.cell)(docs, row).shown(), filter);
         let mut at = 0;
         rows.retain(|&row| {
@@ -222,6 +232,71 @@ pub fn arranged<R: Row>(
         }
     }
     rows
+}
+
+/// What can be written into the field that filters.
+const FILTER_HINT: &str = "Words that a row holds; “column: words” looks at one column only. “column: >50” and “column: <2 ms” compare \
+    figures: times are in µs unless ns, ms or s is written.";
+
+/// A bound that a filter sets to figures: `>50`, `<= 1.5 ms`. Holds them exactly, as digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bound<'a> {
+    above: bool,
+    or_equal: bool,
+    digits: i128,
+    decimals: u32,
+    unit: &'a str,
+}
+
+impl<'a> Bound<'a> {
+    /// Reads a bound; `None` if it is none, or not whole yet.
+    fn of(text: &'a str) -> Option<Self> {
+        let (above, rest) = match text.strip_prefix('>') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('<')?),
+        };
+        let (or_equal, rest) = rest.strip_prefix('=').map_or((false, rest), |rest| (true, rest));
+        let rest = rest.trim();
+        let end = rest.find(|letter: char| !(letter.is_ascii_digit() || letter == '.' || letter == ',')).unwrap_or(rest.len());
+        let (number, unit) = (rest[..end].replace(',', ""), rest[end..].trim());
+        let (whole, part) = number.split_once('.').unwrap_or((&number, ""));
+        if whole.len() + part.len() > 18 {
+            return None;
+        }
+        Some(Self { above, or_equal, digits: format!("{whole}{part}").parse().ok()?, decimals: part.len() as u32, unit })
+    }
+
+    /// Whether a figure is within it; a cell that holds none never is.
+    fn holds(self, cell: &Cell<'_>) -> bool {
+        let unit = match (cell, self.unit) {
+            (Cell::Duration(_) | Cell::Moment(_), unit) => match unit {
+                "ns" => 1,
+                "" | "us" | "µs" | "μs" => 1_000,
+                "ms" => 1_000_000,
+                "s" => 1_000_000_000,
+                _ => return false,
+            },
+            (Cell::Count(_), "") => 1,
+            // The figure of a share is in millionths.
+            (Cell::Share(_, whole), "" | "%") if whole.0 > 0 => 10_000,
+            _ => return false,
+        };
+        let (figure, bound) = (i128::from(cell.figure()) * 10_i128.pow(self.decimals), self.digits * unit);
+        (self.or_equal && figure == bound) || if self.above { figure > bound } else { figure < bound }
+    }
+}
+
+/// Widths of columns for so much room: columns of words give way.
+fn fitted<R: Row>(mut natural: Vec<f32>, available: f32) -> Vec<f32> {
+    let over = natural.iter().sum::<f32>() - available;
+    let spare = |column: &Column<R>, width: f32| if column.figures { 0.0 } else { (width - column.width).max(0.0) };
+    let all: f32 = R::COLUMNS.iter().zip(&natural).map(|(column, width)| spare(column, *width)).sum();
+    if over > 0.0 && all > 0.0 {
+        for (column, width) in R::COLUMNS.iter().zip(&mut natural) {
+            *width -= spare(column, *width) * (over / all).min(1.0);
+        }
+    }
+    natural
 }
 
 /// The columns that a filter looks at, and what it looks for there: `cause: sync` looks at one column only.
@@ -317,6 +392,27 @@ impl<R: Row> Table<R> {
         }
     }
 
+    /// How wide each column would be to show all that it says.
+    fn widths_of(&mut self, docs: &[Document], rows: &Arc<[R]>, widths: &Widths) -> Vec<f32> {
+        if let Some((of, traces, natural)) = &self.natural
+            && Arc::ptr_eq(of, rows)
+            && *traces == docs.len()
+        {
+            return natural.clone();
+        }
+        let step = rows.len().div_ceil(MEASURED_ROWS).max(1);
+        let natural = R::COLUMNS.iter().map(|column| {
+            if column.is_left_out(docs.len()) {
+                return 0.0;
+            }
+            let cells = rows.iter().step_by(step).map(|&row| widths.width(&(column.cell)(docs, row).shown()));
+            cells.fold(widths.width(column.title) + MARK, f32::max).ceil() + 2.0 * SIDE
+        });
+        let natural: Vec<f32> = natural.collect();
+        self.natural = Some((Arc::clone(rows), docs.len(), natural.clone()));
+        natural
+    }
+
     /// Shows the table in the rest of `ui`; gives the row that was clicked.
     pub fn show(
         &mut self,
@@ -336,32 +432,34 @@ impl<R: Row> Table<R> {
         ui.horizontal(|ui| {
             let label = ui.label("Filter");
             let field = egui::TextEdit::singleline(&mut self.filter).desired_width(180.0);
-            let field = field.hint_text("words, or column: words");
-            ui.add(field).labelled_by(label.id);
+            let column = R::COLUMNS.iter().find(|column| column.figures).map_or("column", |column| column.title);
+            let column = R::COLUMNS.get(R::SORT).filter(|by| by.figures).map_or(column, |by| by.title).to_lowercase();
+            let field = field.hint_text(format!("words, or {column}: >50"));
+            ui.add(field).labelled_by(label.id).on_hover_text(FILTER_HINT);
             let (rows, ready) = self.rows(&ctx, docs, source);
             let copy = egui::Button::new("Copy as CSV");
             if ui.add_enabled(ready && self.copying.is_none(), copy).clicked() {
                 self.copy(&ctx, docs, &rows);
             }
-            ui.colored_label(palette.weak_text, format::things(rows.len() as u64, R::ONE, R::NAME));
+            let found = if rows.is_empty() && ready && !self.filter.trim().is_empty() {
+                format!("no {} matches, of {}", R::ONE, format::count(source.len as u64))
+            } else {
+                format::things(rows.len() as u64, R::ONE, R::NAME)
+            };
+            ui.colored_label(palette.weak_text, found);
             if !ready || self.copying.is_some() {
                 ui.spinner();
                 ui.colored_label(palette.weak_text, if ready { "Copying…" } else { "Sorting…" });
             }
         });
-        let total: f32 = R::COLUMNS.iter().map(|column| column.shown_width(docs.len())).sum();
-        // The widest column of words takes what is left.
-        let spare = (ui.available_width() - total - 12.0).max(0.0);
-        let words = R::COLUMNS.iter().enumerate().filter(|(_, column)| !column.figures);
-        let wide = words.max_by(|(_, a), (_, b)| a.width.total_cmp(&b.width)).map_or(0, |(at, _)| at);
-        let edges: Vec<f32> = R::COLUMNS
-            .iter()
-            .enumerate()
-            .scan(0.0, |left, (at, column)| {
-                *left += column.shown_width(docs.len()) + if at == wide { spare } else { 0.0 };
-                Some(*left)
-            })
-            .collect();
+        let available = ui.available_width() - 12.0;
+        let (rows, _) = self.rows(&ctx, docs, source);
+        let columns = fitted::<R>(self.widths_of(docs, &rows, &widths), available);
+        let edges: Vec<f32> = columns.iter().scan(0.0, |left, width| {
+            *left += width;
+            Some(*left)
+        }).collect();
+        let total = edges.last().copied().unwrap_or(0.0).max(available);
         let mut clicked = None;
         egui::ScrollArea::horizontal().id_salt(R::NAME).auto_shrink(false).show(ui, |ui| {
             self.heading_ui(ui, &edges, &widths, &palette);
@@ -386,7 +484,7 @@ impl<R: Row> Table<R> {
                         ui.scroll_to_rect(Rect::from_x_y_ranges(left..=left, y), None);
                     }
                     for (at, &row) in shown.clone().zip(&rows[shown]) {
-                        let (rect, response) = ui.allocate_exact_size(Vec2::new(total + spare, height), Sense::click());
+                        let (rect, response) = ui.allocate_exact_size(Vec2::new(total, height), Sense::click());
                         let rect = rect.expand2(Vec2::new(0.0, ui.spacing().item_spacing.y / 2.0));
                         if Some(row) == selected {
                             ui.painter().rect_filled(rect, 0.0, ui.visuals().selection.bg_fill);
@@ -398,7 +496,7 @@ impl<R: Row> Table<R> {
                         let mut left = rect.left();
                         for (column, edge) in R::COLUMNS.iter().zip(&edges) {
                             let right = rect.left() + edge;
-                            let cell = Rect::from_x_y_ranges(left + 4.0..=right - 4.0, rect.y_range());
+                            let cell = Rect::from_x_y_ranges(left + SIDE..=right - SIDE, rect.y_range());
                             left = right;
                             if cell.width() <= 0.0 {
                                 continue;
@@ -441,13 +539,13 @@ impl<R: Row> Table<R> {
                 }
                 let sorted = self.sort == at;
                 let color = if sorted || response.hovered() { palette.text } else { palette.weak_text };
-                let room = rect.width() - 8.0 - if sorted { MARK } else { 0.0 };
+                let room = rect.width() - 2.0 * SIDE - if sorted { MARK } else { 0.0 };
                 let title = widths.fit(column.title, room).unwrap_or_default();
                 let painted = if column.figures {
-                    let at = Pos2::new(rect.right() - 4.0, rect.center().y);
+                    let at = Pos2::new(rect.right() - SIDE, rect.center().y);
                     ui.painter().text(at, Align2::RIGHT_CENTER, title, widths.font().clone(), color)
                 } else {
-                    let at = Pos2::new(rect.left() + 4.0, rect.center().y);
+                    let at = Pos2::new(rect.left() + SIDE, rect.center().y);
                     ui.painter().text(at, Align2::LEFT_CENTER, title, widths.font().clone(), color)
                 };
                 if sorted {
@@ -519,9 +617,45 @@ mod tests {
         table.filter = " Figure :100 ".to_owned();
         assert_eq!(numbers(&mut table), [1]);
         assert_eq!(csv(&[], &[Word(2), Word(0)]), "\"Word\",\"Figure\"\n\"Sync\",20\n\"sync \"\"now\"\"\",9\n");
+        for (filter, rows) in [
+            ("figure: >20", &[1][..]),
+            ("figure: >= 20", &[1, 2]),
+            ("FIGURE:<20.5", &[2, 0]),
+            ("figure: <1,000", &[1, 2, 0]),
+            ("figure: >20 ms", &[]),
+            ("word: >2", &[]),
+            (">20", &[]),
+        ] {
+            table.filter = filter.to_owned();
+            table.sort = 1;
+            table.descending = true;
+            assert_eq!(numbers(&mut table), rows, "{filter}");
+        }
         table.filter.clear();
         let one = Source { version: 1, len: 1, all: |_: &[Document]| vec![Word(0)] };
         assert_eq!(*table.rows(&ctx, &[], &one).0, [Word(0)], "a new version is read again");
+    }
+
+    #[test]
+    fn bounds_are_exact_and_know_units() {
+        let holds = |bound: &str, cell: Cell<'_>| Bound::of(bound).is_some_and(|bound| bound.holds(&cell));
+        for (bound, ns, held) in [
+            (">50", 50_000, false),
+            (">50", 50_001, true),
+            (">=50", 50_000, true),
+            ("< 1.5 ms", 1_499_999, true),
+            ("<1.5ms", 1_500_000, false),
+            (">2s", 2_000_000_001, true),
+            (">7 ns", 8, true),
+            (">7 apples", 8_000_000, false),
+        ] {
+            assert_eq!(holds(bound, Cell::Duration(Ns(ns))), held, "{bound} {ns}");
+        }
+        assert!(holds(">33 %", Cell::Share(Ns(1), Ns(3))) && !holds(">34", Cell::Share(Ns(1), Ns(3))));
+        assert!(!holds("<1", Cell::Unknown) && !holds("<1", Cell::text("0")));
+        for text in ["", ">", "<=", ">x", ">1.2.3", ">99999999999999999999", "50"] {
+            assert_eq!(Bound::of(text), None, "{text}");
+        }
     }
 
     #[test]

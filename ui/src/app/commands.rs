@@ -390,7 +390,10 @@ impl App {
 
     /// Selects what the selection hangs together with, or goes back to where this led here from.
     fn follow_launch(&mut self) {
-        let Some(pick) = self.timeline.selected else { return };
+        let Some(pick) = self.timeline.selected else {
+            let hint = "Select an op, a call or a bubble first: L leads from it to what it hangs together with.";
+            return self.saved = Some((hint.to_owned(), self.now));
+        };
         let back = self.followed.filter(|(_, to)| *to == pick).map(|(from, _)| from);
         let other = back.or_else(|| Some(Pick { doc: pick.doc, item: self.docs.get(pick.doc)?.other_end(pick.item)? }));
         if let Some(other) = other {

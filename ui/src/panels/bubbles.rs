@@ -72,11 +72,11 @@ impl Row for BubbleRow {
         Column::words("Drained by", "The call that was open when the device ran dry", 150.0, |docs, row: Self| {
             row.cell(docs, |doc, bubble| call_name(doc, bubble.drained_by.map(|drain| drain.call)))
         }),
-        Column::words("Before", "The op before", 160.0, |docs, row: Self| {
-            row.cell(docs, |doc, bubble| Cell::text(describe::op_name(doc, bubble.before)))
+        Column::words("Before", "The op before, and its stream", 160.0, |docs, row: Self| {
+            row.cell(docs, |doc, bubble| Cell::text(describe::op_on_stream(doc, bubble.before)))
         }),
-        Column::words("After", "The op after", 160.0, |docs, row: Self| {
-            row.cell(docs, |doc, bubble| Cell::text(describe::op_name(doc, bubble.after)))
+        Column::words("After", "The op after, and its stream", 160.0, |docs, row: Self| {
+            row.cell(docs, |doc, bubble| Cell::text(describe::op_on_stream(doc, bubble.after)))
         }),
         Column::figures("GPU", "The device", 50.0, |docs, row: Self| {
             row.cell(docs, |doc, bubble| {

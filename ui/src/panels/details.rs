@@ -89,6 +89,8 @@ fn segments_ui(ui: &mut Ui, doc: &Document, at: crate::document::BubbleRef, pale
             super::swatch(ui, palette.segment(segment.kind));
             let share = format::percent(segment.interval.len().0, bubble.interval.len().0);
             let figures = format!("{share} · {}", format::duration(segment.interval.len().0));
+            // A number and its unit stay on one line.
+            let figures = figures.replace(' ', "\u{a0}").replace("\u{a0}·\u{a0}", " · ");
             ui.label(match describe::behind(doc, segment) {
                 Some(name) => format!("{} · {name} · {figures}", segment.kind),
                 None => format!("{} · {figures}", segment.kind),

@@ -5,6 +5,7 @@ use bubblescope::trace::Ns;
 use eframe::egui::{self, Color32, RichText, Ui};
 
 use super::{Chosen, link_ui};
+use crate::describe;
 use crate::document::{Document, Item, Pick};
 use crate::format;
 use crate::table::{Cell, Column, Row, Source, Table};
@@ -83,7 +84,12 @@ pub struct FindingsPanel {
     chosen: Option<FindingRow>,
     /// What was selected when the findings were asked for: its own finding is to be chosen, or its trace's first.
     asked_of: Option<Pick>,
+    /// What the evidence of a finding leads to, and for which finding and version of what is known.
+    places: Option<((FindingRow, u64), Vec<Places>)>,
 }
+
+/// Moments that evidence names, in order of time, with what happened then.
+type Places = Vec<(Ns, Option<Item>)>;
 
 impl FindingsPanel {
     /// Filters nothing, and chooses the first.
@@ -135,13 +141,27 @@ impl FindingsPanel {
             ui.vertical(|ui| {
                 egui::ScrollArea::vertical().id_salt("finding").auto_shrink(false).show(ui, |ui| {
                     if let Some((row, (full, finding))) = shown.and_then(|row| Some((row, row.found(docs)?))) {
-                        place = finding_ui(ui, docs, row.doc, full, finding, &palette);
+                        let places = self.places.take().filter(|(of, _)| *of == (row, version));
+                        let (_, places) =
+                            self.places.insert(places.unwrap_or_else(|| ((row, version), places_of(docs, row.doc, finding))));
+                        place = finding_ui(ui, docs, row.doc, (full, finding), places, &palette);
                     }
                 });
             });
         });
         place
     }
+}
+
+/// What each piece of evidence leads to. Takes time in proportion to the trace's events.
+fn places_of(docs: &[Document], doc: usize, finding: &Finding) -> Vec<Places> {
+    let places = finding.evidence.iter().map(|evidence| {
+        let item = |moment: Ns| docs.get(doc)?.at_moment(evidence.api.as_deref(), moment);
+        let mut places: Places = evidence.at.iter().map(|&moment| (moment, item(moment))).collect();
+        places.sort_by_key(|(moment, _)| *moment);
+        places
+    });
+    places.collect()
 }
 
 /// The finding that a thing belongs to, else the first of its trace.
@@ -175,8 +195,8 @@ fn finding_ui(
     ui: &mut Ui,
     docs: &[Document],
     doc: usize,
-    full: &FullAnalysis,
-    finding: &Finding,
+    (full, finding): (&FullAnalysis, &Finding),
+    places: &[Places],
     palette: &Palette,
 ) -> Option<Chosen> {
     let mut place = None;
@@ -197,7 +217,7 @@ fn finding_ui(
     ui.add(egui::Label::new(finding.remedy).wrap());
     ui.add_space(4.0);
     ui.strong("What shows it");
-    for evidence in &finding.evidence {
+    for (evidence, places) in finding.evidence.iter().zip(places) {
         let site = evidence.site.as_ref().map_or_else(String::new, |site| format!(", in {site}"));
         ui.add(egui::Label::new(format!("{}{site}", evidence.text)).wrap());
         if evidence.at.is_empty() {
@@ -206,11 +226,15 @@ fn finding_ui(
         ui.horizontal_wrapped(|ui| {
             // A link is one place to click: it goes to the next line whole.
             ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);
-            for &moment in &evidence.at {
+            for &(moment, item) in places {
                 let shown = docs.get(doc).map_or(moment, |doc| doc.on_ruler(moment));
-                let link = link_ui(ui, format!("at {}", format::moment(shown.0)));
+                let name = docs.get(doc).zip(item).map(|(doc, item)| match item {
+                    Item::Bubble(_) => "bubble".to_owned(),
+                    _ => describe::label(doc, item).into_owned(),
+                });
+                let name = name.map_or_else(|| "at".to_owned(), |name| format!("{name} at"));
+                let link = link_ui(ui, format!("{name} {}", format::moment(shown.0)));
                 if link.on_hover_text("Show it on the timeline").clicked() {
-                    let item = docs.get(doc).and_then(|doc| doc.at_moment(evidence.api.as_deref(), moment));
                     place = item.map(|item| Chosen::Place(Pick { doc, item })).or(place);
                 }
             }

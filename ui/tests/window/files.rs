@@ -347,3 +347,141 @@ fn what_is_closed_is_freed_in_the_background() {
     assert!(harness.state().docs.is_empty());
     until(&mut harness, "the end of the trace", |_| trace.upgrade().is_none());
 }
+
+fn names<'h>(harness: &'h Harness<'_, App>) -> Vec<&'h str> {
+    harness.state().docs.iter().map(|doc| doc.name.as_str()).collect()
+}
+
+/// Gives a path to the window that asks for one.
+fn choose(harness: &mut Harness<'_, App>, key: Key, path: &Path, button: &str) {
+    harness.key_press_modifiers(Modifiers::COMMAND, key);
+    harness.run_steps(3);
+    harness.get_by_label("File").focus();
+    harness.run_steps(1);
+    harness.get_by_label("File").type_text(&path.display().to_string());
+    harness.run_steps(2);
+    harness.get_by_label(button).click();
+    harness.run_steps(2);
+}
+
+#[test]
+fn what_is_opened_takes_the_place_of_what_is_open_and_what_is_added_stands_beside_it() {
+    let mut harness = opened(&["sync", "async"]);
+    choose(&mut harness, Key::D, &recording("graph"), "Add");
+    settle(&mut harness);
+    assert_eq!(names(&harness), ["sync.bubcap", "async.bubcap", "graph.bubcap"]);
+    // What cannot be read leaves what is open.
+    choose(&mut harness, Key::O, Path::new("/no/such.bubcap"), "Open");
+    until(&mut harness, "a message", |harness| !harness.state().messages.is_empty());
+    assert_eq!(names(&harness).len(), 3);
+    choose(&mut harness, Key::O, &recording("async"), "Open");
+    settle(&mut harness);
+    assert_eq!(names(&harness), ["async.bubcap"]);
+    let ctx = harness.ctx.clone();
+    harness.state_mut().open_instead(&ctx, &[recording("graph"), recording("sync")]);
+    settle(&mut harness);
+    assert_eq!(names(&harness), ["graph.bubcap", "sync.bubcap"], "several at once are compared");
+}
+
+#[test]
+fn a_cancelled_opening_brings_back_what_it_took_the_place_of() {
+    let mut harness = opened(&["sync", "async"]);
+    let ctx = harness.ctx.clone();
+    harness.state_mut().open_instead(&ctx, &[recording("graph")]);
+    // Read, but not looked through yet, in some of the frames: whenever it is cancelled, nothing is lost.
+    harness.run_steps(1);
+    if harness.query_by_label("Cancel").is_some() {
+        harness.get_by_label("Cancel").click();
+        harness.run_steps(3);
+        assert_eq!(names(&harness), ["sync.bubcap", "async.bubcap"]);
+    }
+}
+
+#[test]
+fn one_of_several_traces_is_closed_by_key_or_beside_its_name() {
+    let mut harness = opened(&["sync", "async", "graph"]);
+    let at = harness.state().docs[1].longest_bubble(|_| true).unwrap();
+    harness.state_mut().show_bubble(1, at);
+    harness.run_steps(2);
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::W);
+    harness.run_steps(3);
+    assert_eq!(names(&harness), ["sync.bubcap", "graph.bubcap"], "that of the selection");
+    assert_eq!(harness.state().timeline.selected, None);
+    harness.get_by_label("Close sync.bubcap").click();
+    harness.run_steps(3);
+    assert_eq!(names(&harness), ["graph.bubcap"]);
+    harness.get_by_label("Close graph.bubcap").click();
+    harness.run_steps(3);
+    harness.get_by_label_contains("Drop traces here");
+}
+
+#[test]
+fn the_report_of_all_traces_is_exported_and_the_dialog_says_so() {
+    let mut harness = opened(&["sync", "async", "graph"]);
+    replayed(&mut harness);
+    let file = |ending: &str| std::env::temp_dir().join(format!("bubblescope-{}-all.{ending}", std::process::id()));
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::E);
+    harness.run_steps(3);
+    harness.get_by_label("Export the report as text: all 3 traces");
+    press(&mut harness, Key::Escape);
+    save(&mut harness, Key::E, &file("txt"));
+    let text = std::fs::read_to_string(file("txt")).unwrap();
+    save(&mut harness, Key::J, &file("json"));
+    let json = std::fs::read(file("json")).unwrap();
+    let reports: Vec<bubblescope::report::Report> = serde_json::from_slice(&json).unwrap();
+    assert_eq!(reports.len(), 3);
+    let mut from = 0;
+    for (doc, report) in harness.state().docs.iter().zip(&reports) {
+        let analysis = doc.analysis().unwrap();
+        assert_eq!(report.devices[0].idle_ns, analysis.devices[0].idle_ns(), "{}", doc.name);
+        let found = text[from..].find(&doc.name);
+        from += found.unwrap_or_else(|| panic!("{} is missing or out of order", doc.name));
+    }
+    for ending in ["txt", "json"] {
+        std::fs::remove_file(file(ending)).unwrap();
+    }
+}
+
+#[test]
+fn a_cut_recording_says_so_at_the_top_and_shows_what_it_holds() {
+    let whole = std::fs::read(recording("sync")).unwrap();
+    let mut opened = 0;
+    for share in [3, 5, 7, 9] {
+        let cut = std::env::temp_dir().join(format!("bubblescope-{}-cut-{share}.bubcap", std::process::id()));
+        std::fs::write(&cut, &whole[..whole.len() * share / 10]).unwrap();
+        let mut harness = Harness::builder()
+            .with_size([1200.0, 700.0])
+            .build_eframe(|creation| App::new(&creation.egui_ctx, std::slice::from_ref(&cut)));
+        settle(&mut harness);
+        std::fs::remove_file(&cut).unwrap();
+        let app = harness.state();
+        assert!(app.messages.iter().all(|message| !message.contains("spool")), "{:?}", app.messages);
+        let Some(doc) = app.docs.first() else {
+            assert!(app.messages[0].contains("cannot use the recording"), "{:?}", app.messages);
+            continue;
+        };
+        opened += 1;
+        assert!(app.messages[0].contains("was cut off; what came before is shown"), "{:?}", app.messages);
+        assert!(doc.trace.meta.warnings.iter().all(|warning| !warning.contains("spool")));
+        let view = app.timeline.view.interval();
+        let starts = doc.trace.calls.start.iter().chain(&doc.trace.ops.start);
+        assert!(starts.clone().count() == 0 || starts.clone().any(|start| view.contains(*start)), "{share}: {view:?}");
+    }
+    assert!(opened > 0);
+}
+
+#[test]
+fn a_filter_without_a_hit_says_of_how_many() {
+    let mut harness = window(1, 10);
+    harness.state_mut().panels.tab = Tab::Bubbles;
+    let count = harness.state().docs[0].bubbles().count();
+    let longer = harness.state().docs[0].bubbles().filter(|(_, bubble)| bubble.interval.len().0 > 50_000).count();
+    harness.state_mut().panels.bubbles.filter = "length: >1 s".to_owned();
+    harness.run_steps(3);
+    harness.get_by_label(&format!("no bubble matches, of {count}"));
+    harness.state_mut().panels.bubbles.filter = "length: >50".to_owned();
+    harness.run_steps(3);
+    let expected = bubblescope_ui::format::things(longer as u64, "bubble", "bubbles");
+    assert!(longer == 0 || harness.query_by_label(&expected).is_some(), "{expected}");
+    assert!(longer > 0, "the generated bubbles are long enough");
+}

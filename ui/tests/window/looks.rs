@@ -199,3 +199,46 @@ fn the_help_explains_stripes() {
     let screen = Rect::from_min_max(Pos2::ZERO, Pos2::new(1280.0, 720.0));
     assert!(screen.contains_rect(harness.get_by_label_contains("a copy or a memset").rect()));
 }
+
+/// What cells of a table say stands apart, and no wide hole is between a column and the next.
+#[test]
+fn columns_are_as_wide_as_what_they_hold() {
+    let mut harness = opened("sync");
+    harness.state_mut().panels.tab = Tab::Bubbles;
+    harness.run_steps(4);
+    let rows = harness.get_by_label("bubbles row 0").rect();
+    let mut cells: Vec<(String, Rect)> =
+        texts(&harness).into_iter().filter(|(_, rect)| rows.y_range().contains(rect.center().y)).collect();
+    cells.retain(|(_, rect)| rect.left() >= rows.left() && rect.right() <= rows.right());
+    cells.sort_by(|(_, a), (_, b)| a.left().total_cmp(&b.left()));
+    assert!(cells.len() >= 8, "{cells:?}");
+    for pair in cells.windows(2) {
+        let gap = pair[1].1.left() - pair[0].1.right();
+        assert!((10.0..230.0).contains(&gap), "{gap} between {} and {}", pair[0].0, pair[1].0);
+    }
+    assert!(cells.iter().filter(|(text, _)| text.contains(" on stream ")).count() == 2, "{cells:?}");
+}
+
+/// The length of what is measured stands within what is in sight of it.
+#[test]
+fn the_label_of_what_is_measured_stays_in_sight_of_it() {
+    use bubblescope::trace::{Interval, Ns};
+    let mut harness = opened("sync");
+    let view = harness.state().timeline.view;
+    let at = |share: f64| Ns(view.start() + (view.span() as f64 * share) as i64);
+    for (from, to) in [(-0.8, 0.3), (0.2, 0.5), (0.7, 1.9), (-1.0, 2.0)] {
+        let measured = Interval::new(at(from), at(to));
+        harness.state_mut().timeline.measured = Some(measured);
+        harness.run_steps(3);
+        let ruler = harness.get_by_label("ruler").rect();
+        let length = bubblescope_ui::format::duration(measured.len().0);
+        let labels: Vec<Rect> = texts(&harness)
+            .into_iter()
+            .filter(|(text, rect)| *text == length && ruler.contains(rect.center()))
+            .map(|(_, rect)| rect)
+            .collect();
+        let [label] = labels[..] else { panic!("{length}: {labels:?}") };
+        let x = |share: f64| ruler.left() + ruler.width() * share.clamp(0.0, 1.0) as f32;
+        assert!(x(from) <= label.left() && label.right() <= x(to), "{from} to {to}: {label}");
+    }
+}

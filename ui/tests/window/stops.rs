@@ -212,3 +212,97 @@ fn going_back_shows_what_was_selected_there() {
         assert_ne!(stop(&harness), before, "it goes forward");
     }
 }
+
+#[test]
+fn a_search_begins_where_one_looks_and_says_its_place() {
+    let mut harness = three();
+    let kernel = |app: &App, doc: usize| {
+        let trace = &app.docs[doc].trace;
+        let starts = trace.ops.indices().map(|op| (trace.op_name(op).to_owned(), trace.ops.start[op.index()]));
+        starts.map(|(name, start)| (name, app.docs[doc].on_ruler(start))).collect::<Vec<_>>()
+    };
+    let app = harness.state();
+    let all: Vec<(String, Ns)> = (0..3).flat_map(|doc| kernel(app, doc)).collect();
+    let name = bubblescope::report::demangle(&all[all.len() / 2].0);
+    let name = name[..name.find(['(', '<']).unwrap_or(name.len())].to_owned();
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::F);
+    harness.run_steps(3);
+    harness.get_by_label("Search names").type_text(&name);
+    harness.run_steps(3);
+    let middle = all[all.len() / 2].1;
+    harness.state_mut().timeline.view = Viewport::new(middle.0 - 100, 5_000_000);
+    let begun = |harness: &Harness<'_, App>| {
+        let pick = harness.state().timeline.selected.unwrap();
+        harness.state().times(pick).unwrap().start
+    };
+    press(&mut harness, Key::Enter);
+    until(&mut harness, "a hit", |harness| harness.state().timeline.selected.is_some());
+    let first = begun(&harness);
+    assert!(first >= middle - Ns(100) && first.0 < middle.0 + 5_000_000, "{first:?} from {middle:?}");
+    let place = |harness: &Harness<'_, App>| {
+        let label = harness.get_by_label_contains("Enter goes to the next").accesskit_node().value();
+        let label = label.or(harness.get_by_label_contains("Enter goes to the next").accesskit_node().label()).unwrap();
+        let (at, of) = label.split_once(". Enter").unwrap().0.split_once(" of ").unwrap();
+        [at, of].map(|number| number.replace(',', "").parse::<usize>().unwrap())
+    };
+    let [at, of] = place(&harness);
+    assert!(at > 1 && of >= at, "{at} of {of}");
+    press(&mut harness, Key::Enter);
+    harness.run_steps(3);
+    assert_eq!(place(&harness), [at % of + 1, of]);
+    assert!(begun(&harness) >= first || at == of);
+}
+
+/// Where the text at the pointer stands, by the name of its first fact.
+fn at_pointer(harness: &Harness<'_, App>) -> Option<eframe::egui::Rect> {
+    let facts = harness.query_all_by_label("Duration");
+    facts.map(|node| node.rect()).find(|rect| rect.right() < harness.get_by_label("Zoom to it").rect().left())
+}
+
+#[test]
+fn the_text_at_the_pointer_stays_over_the_lanes_and_goes_when_keys_move_the_view() {
+    let mut harness = window(2, 6);
+    press(&mut harness, Key::B);
+    let canvas = harness.get_by_label("timeline").rect();
+    let row = harness.get_by_label("Stream 8").rect();
+    let mut shown = 0;
+    for share in [0.02, 0.3, 0.5, 0.7, 0.9, 0.97, 0.995] {
+        harness.hover_at(eframe::egui::pos2(canvas.left() + canvas.width() * share, row.top() + 11.0));
+        harness.run_steps(4);
+        let Some(text) = at_pointer(&harness) else { continue };
+        shown += 1;
+        assert!(canvas.expand(1.0).contains_rect(text), "{text} over {canvas}");
+        harness.key_press(Key::L);
+        harness.run_steps(4);
+        assert_eq!(at_pointer(&harness), None, "a key hides it");
+        press(&mut harness, Key::B);
+    }
+    assert!(shown > 0);
+    // What is selected is described beside.
+    let app = harness.state();
+    let pick = app.timeline.selected.unwrap();
+    let times = app.times(pick).unwrap();
+    let x = canvas.left() + app.timeline.view.x_of(times.start.0.midpoint(times.end.0), canvas.width());
+    let lane = harness.get_all_by_label("Bubbles").map(|node| node.rect()).min_by(|a, b| a.top().total_cmp(&b.top()));
+    harness.hover_at(eframe::egui::pos2(x, lane.unwrap().center().y));
+    harness.run_steps(4);
+    assert_eq!(at_pointer(&harness), None);
+    press(&mut harness, Key::Q);
+    harness.hover_at(eframe::egui::pos2(x + 1.0, lane.unwrap().center().y));
+    harness.run_steps(4);
+    assert!(harness.query_all_by_label("Duration").count() > 0, "without the details it is shown");
+}
+
+#[test]
+fn l_says_what_it_needs_and_ctrl_0_makes_letters_as_they_were() {
+    let mut harness = window(1, 4);
+    press(&mut harness, Key::L);
+    harness.get_by_label_contains("Select an op, a call or a bubble first");
+    let before = harness.ctx.zoom_factor();
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::Plus);
+    harness.run_steps(3);
+    assert!(harness.ctx.zoom_factor() > before);
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::Num0);
+    harness.run_steps(3);
+    assert_eq!(harness.ctx.zoom_factor(), before);
+}
