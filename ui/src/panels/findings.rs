@@ -169,7 +169,7 @@ fn of_thing(docs: &[Document], pick: Pick) -> Option<FindingRow> {
     let doc = docs.get(pick.doc)?;
     let found = &doc.full()?.findings.found;
     let bubble = if let Item::Bubble(at) = pick.item { doc.bubble(at) } else { None };
-    let own = bubble.and_then(|(_, bubble)| found.iter().position(|finding| finding.concerns(bubble)));
+    let own = bubble.and_then(|(device, bubble)| found.iter().position(|finding| finding.concerns(device, bubble)));
     (!found.is_empty()).then(|| FindingRow { doc: pick.doc, index: own.unwrap_or(0) })
 }
 

@@ -100,9 +100,9 @@ fn details_and_links_tell_the_time_that_the_ruler_shows() {
         harness.run_steps(2);
         let app = harness.state();
         let full = app.docs[doc].full().unwrap();
-        let bubble = app.docs[doc].bubble(at).unwrap().1;
+        let (device, bubble) = app.docs[doc].bubble(at).unwrap();
         let Some(first) = full.findings.found.first() else { continue };
-        let finding = full.findings.found.iter().find(|finding| finding.concerns(bubble)).unwrap_or(first);
+        let finding = full.findings.found.iter().find(|finding| finding.concerns(device, bubble)).unwrap_or(first);
         assert!(harness.query_all_by_label(&finding.title).count() > 0, "{} of trace {doc}", finding.title);
         let moments: Vec<Ns> = finding.evidence.iter().flat_map(|evidence| evidence.at.clone()).collect();
         let labels: Vec<String> =
