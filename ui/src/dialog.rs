@@ -162,7 +162,9 @@ impl FileDialogs {
             match answers.try_recv() {
                 Ok(Answer::Chosen(paths)) => return Some((purpose, paths)),
                 Ok(Answer::Closed) => {}
-                Ok(Answer::NotShown) | Err(TryRecvError::Disconnected) => self.fall_back(purpose, title, &suggested, true),
+                Ok(Answer::NotShown) | Err(TryRecvError::Disconnected) => {
+                    self.fall_back(purpose, title, &suggested, true)
+                }
                 Err(TryRecvError::Empty) => self.waiting = Some((purpose, title, suggested, answers)),
             }
         }

@@ -257,13 +257,21 @@ impl<'a> Bound<'a> {
         };
         let (or_equal, rest) = rest.strip_prefix('=').map_or((false, rest), |rest| (true, rest));
         let rest = rest.trim();
-        let end = rest.find(|letter: char| !(letter.is_ascii_digit() || letter == '.' || letter == ',')).unwrap_or(rest.len());
+        let end = rest
+            .find(|letter: char| !(letter.is_ascii_digit() || letter == '.' || letter == ','))
+            .unwrap_or(rest.len());
         let (number, unit) = (rest[..end].replace(',', ""), rest[end..].trim());
         let (whole, part) = number.split_once('.').unwrap_or((&number, ""));
         if whole.len() + part.len() > 18 {
             return None;
         }
-        Some(Self { above, or_equal, digits: format!("{whole}{part}").parse().ok()?, decimals: part.len() as u32, unit })
+        Some(Self {
+            above,
+            or_equal,
+            digits: format!("{whole}{part}").parse().ok()?,
+            decimals: part.len() as u32,
+            unit,
+        })
     }
 
     /// Whether a figure is within it; a cell that holds none never is.
@@ -455,10 +463,13 @@ impl<R: Row> Table<R> {
         let available = ui.available_width() - 12.0;
         let (rows, _) = self.rows(&ctx, docs, source);
         let columns = fitted::<R>(self.widths_of(docs, &rows, &widths), available);
-        let edges: Vec<f32> = columns.iter().scan(0.0, |left, width| {
-            *left += width;
-            Some(*left)
-        }).collect();
+        let edges: Vec<f32> = columns
+            .iter()
+            .scan(0.0, |left, width| {
+                *left += width;
+                Some(*left)
+            })
+            .collect();
         let total = edges.last().copied().unwrap_or(0.0).max(available);
         let mut clicked = None;
         egui::ScrollArea::horizontal().id_salt(R::NAME).auto_shrink(false).show(ui, |ui| {

@@ -3,7 +3,8 @@
 
 use bubblescope::trace::{Interval, Ns};
 use eframe::egui::{
-    self, Align2, FontId, Painter, PointerButton, Pos2, Rangef, Rect, Response, Role, Sense, Stroke, Ui, UiBuilder, Vec2,
+    self, Align2, FontId, Painter, PointerButton, Pos2, Rangef, Rect, Response, Role, Sense, Stroke, Ui, UiBuilder,
+    Vec2,
 };
 
 use crate::arrange::{Arrangement, FoldKey, Layout, LineKey, Lines, RowAct};

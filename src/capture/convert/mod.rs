@@ -377,7 +377,9 @@ fn count_losses(builder: &mut TraceBuilder, survey: &Survey) {
             let lost = survey.bytes.saturating_sub(error.damaged_at().unwrap_or(survey.bytes));
             losses.cut_bytes = losses.cut_bytes.saturating_add(lost);
             losses.damaged_at = losses.damaged_at.or(error.damaged_at());
-            meta.warnings.push(format!("the recording is damaged and its last {lost} bytes cannot be read; what came before is shown: {error}"));
+            meta.warnings.push(format!(
+                "the recording is damaged and its last {lost} bytes cannot be read; what came before is shown: {error}"
+            ));
         }
     }
     meta.warnings.extend(survey.remarks.iter().cloned());

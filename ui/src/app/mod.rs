@@ -245,7 +245,8 @@ impl App {
 
     /// Says at the top of the window that a recording was cut off, which all figures suffer from.
     fn warn_of(&mut self, doc: &Document) {
-        let text = format!("{} was cut off; what came before is shown. The tab Quality says what is missing.", doc.name);
+        let text =
+            format!("{} was cut off; what came before is shown. The tab Quality says what is missing.", doc.name);
         self.messages.retain(|message| *message != text);
         if doc.trace.meta.losses.cut_bytes > 0 {
             self.messages.push(text);

@@ -142,8 +142,9 @@ impl FindingsPanel {
                 egui::ScrollArea::vertical().id_salt("finding").auto_shrink(false).show(ui, |ui| {
                     if let Some((row, (full, finding))) = shown.and_then(|row| Some((row, row.found(docs)?))) {
                         let places = self.places.take().filter(|(of, _)| *of == (row, version));
-                        let (_, places) =
-                            self.places.insert(places.unwrap_or_else(|| ((row, version), places_of(docs, row.doc, finding))));
+                        let (_, places) = self
+                            .places
+                            .insert(places.unwrap_or_else(|| ((row, version), places_of(docs, row.doc, finding))));
                         place = finding_ui(ui, docs, row.doc, (full, finding), places, &palette);
                     }
                 });

@@ -261,7 +261,8 @@ impl Search {
                 ui.weak("Names of ops, API calls and ranges; upper and lower case are alike.");
             } else if let Some(hits) = &hits {
                 let things: u64 = hits.iter().map(|hit| hit.count).sum();
-                let place = self.place.map(|(at, of)| format!("{} of {}", format::count(at as u64), format::count(of as u64)));
+                let place =
+                    self.place.map(|(at, of)| format!("{} of {}", format::count(at as u64), format::count(of as u64)));
                 let place = place.unwrap_or_else(|| format!("{} in all", format::count(things)));
                 ui.weak(format!("{place}. Enter goes to the next."));
             } else {

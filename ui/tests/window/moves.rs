@@ -293,7 +293,10 @@ fn the_place_that_evidence_names_can_be_seen() {
         harness.run_steps(2);
         let links: Vec<String> = {
             let links = harness.query_all_by_role(Role::Link);
-            links.filter_map(|node| node.accesskit_node().label()).filter(|label| label.contains(" at ") && label.ends_with("s")).collect()
+            links
+                .filter_map(|node| node.accesskit_node().label())
+                .filter(|label| label.contains(" at ") && label.ends_with("s"))
+                .collect()
         };
         assert!(!links.is_empty(), "{name} has evidence");
         for link in links {
