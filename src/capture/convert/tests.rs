@@ -842,8 +842,7 @@ fn what_processes_of_one_number_are_to_each_other_is_told() {
 #[test]
 fn one_process_may_become_many_programs_and_one_number_go_to_many_processes() {
     for (ages, word) in [(0, "(process 7 after exec)"), (1, "(a later process 7)")] {
-        let spools: Vec<Vec<u8>> =
-            (0..4).map(|at| lasted("a", at..at + 1, Some((1, 500 + ages * at)))).collect();
+        let spools: Vec<Vec<u8>> = (0..4).map(|at| lasted("a", at..at + 1, Some((1, 500 + ages * at)))).collect();
         let spools: Vec<&[u8]> = spools.iter().rev().map(Vec::as_slice).collect();
         let trace = trace_from_bytes(&spools).unwrap();
         let told: Vec<bool> = trace.processes.iter().map(|process| process.name.ends_with(word)).collect();
