@@ -400,6 +400,10 @@ fn a_cancelled_opening_brings_back_what_it_took_the_place_of() {
 #[test]
 fn one_of_several_traces_is_closed_by_key_or_beside_its_name() {
     let mut harness = opened(&["sync", "async", "graph"]);
+    // What is in the making stands in the bar before the names.
+    let compared =
+        |harness: &Harness<'_, App>| !harness.state().is_working() && harness.state().panels.compare.found().is_some();
+    until(&mut harness, "the comparison", compared);
     let at = harness.state().docs[1].longest_bubble(|_| true).unwrap();
     harness.state_mut().show_bubble(1, at);
     harness.run_steps(2);
@@ -407,6 +411,7 @@ fn one_of_several_traces_is_closed_by_key_or_beside_its_name() {
     harness.run_steps(3);
     assert_eq!(names(&harness), ["sync.bubcap", "graph.bubcap"], "that of the selection");
     assert_eq!(harness.state().timeline.selected, None);
+    until(&mut harness, "the comparison", compared);
     harness.get_by_label("Close sync.bubcap").click();
     harness.run_steps(3);
     assert_eq!(names(&harness), ["graph.bubcap"]);
