@@ -2,8 +2,12 @@
 
 mod recorded;
 
-use bubblescope::analysis::{Bubble, Cause};
-use bubblescope::trace::{OpKind, Trace};
+use std::collections::BTreeMap;
+
+use bubblescope::analysis::{Bubble, Cause, Constants, Options, analyze, marked};
+use bubblescope::open::open;
+use bubblescope::report::{Aligned, Compare, ComparedTrace, Report};
+use bubblescope::trace::{Interval, Ns, OpKind, Trace};
 use recorded::Recorded;
 
 /// Kernels of each variant.
@@ -177,5 +181,74 @@ fn no_plant_grows_another() {
             device.bubbles.iter().filter(|bubble| !(plant.makes)(&recorded.trace, bubble)).collect();
         assert!(others.iter().all(|bubble| bubble.root.cause == Cause::Dispatch || bubble.root.cause == plant.root));
         assert!(recorded.analysis.quality.idle_reliable, "{}", plant.variant);
+    }
+}
+
+#[test]
+fn half_a_bubble_and_the_op_that_ends_it_are_half_a_bubble_idle() {
+    for plant in &PLANTS {
+        let recorded = Recorded::new(&format!("planted/{}.bubcap", plant.variant));
+        let (trace, known) = (&recorded.trace, &recorded.analysis.devices);
+        let longest = recorded.device().bubbles.iter().max_by_key(|bubble| bubble.interval.len()).unwrap();
+        let middle = Ns(longest.interval.start.get().midpoint(longest.interval.end.get()));
+        let interval = Interval::new(middle, trace.ops.end[longest.after.index()]);
+        let found = marked(trace, known, interval, &Constants::default());
+        let device = &found.devices[0];
+        let idle = longest.interval.end - middle;
+        assert_eq!(device.idle_by_root, BTreeMap::from([(longest.root.cause, idle)]), "{}", plant.variant);
+        let figures = (device.idle_ns(), device.partition.span(), found.outside(device));
+        assert_eq!(figures, (idle, interval.len(), Ns::ZERO), "{}", plant.variant);
+        assert!(found.quality.idle_reliable && found.quality.warnings.is_empty(), "{:?}", found.quality);
+        // An interval in which nothing ran at all is idle, too.
+        let nothing = Interval::new(middle, longest.interval.end);
+        let found = marked(trace, known, nothing, &Constants::default());
+        assert_eq!((found.devices[0].idle_ns(), found.devices[0].ops), (nothing.len(), 0), "{}", plant.variant);
+        assert!(!found.quality.gpu_not_captured);
+    }
+}
+
+/// The comparison of some recordings of `tests/fixtures`.
+fn compared(fixtures: &[String]) -> Compare {
+    let found: Vec<(Aligned, Report)> = fixtures
+        .iter()
+        .map(|fixture| {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+            let trace = open(&folder.join(fixture)).unwrap();
+            let aligned = Aligned::find(fixture, &trace, &analyze(&trace, &Options::default())).unwrap();
+            let report = aligned.report(fixture, &trace);
+            (aligned, report)
+        })
+        .collect();
+    let traces = fixtures.iter().zip(&found);
+    let traces: Vec<ComparedTrace<'_>> =
+        traces.map(|(path, (aligned, report))| ComparedTrace { path, aligned, report }).collect();
+    Compare::of_traces(&traces).unwrap()
+}
+
+#[test]
+fn other_work_is_marked_and_the_same_work_is_not() {
+    let busy = |compare: &Compare| -> Vec<(String, i64)> {
+        let variants = compare.variants.iter();
+        variants.map(|each| (each.variant.clone(), each.recorded.as_ref().unwrap().busy_ns.get())).collect()
+    };
+    let marked = |compare: &Compare| -> Vec<String> {
+        let variants = compare.variants.iter().filter(|each| !each.marks.is_empty());
+        variants.map(|each| each.variant.clone()).collect()
+    };
+    let nothing: &[&str] = &[];
+    for (folder, variants, other) in [
+        ("scalar-readback/kernels-1", &["sync", "async", "graph"][..], nothing),
+        ("scalar-readback/kernels-4", &["sync", "async", "graph"], nothing),
+        ("scalar-readback/kernels-12", &["sync", "async", "graph"], nothing),
+        ("workloads/allocation", &["malloc", "pool", "reuse"], nothing),
+        ("workloads/default-stream", &["legacy", "non-blocking", "per-thread"], nothing),
+        ("workloads/timing", &["device-sync", "events", "none"], nothing),
+        ("workloads/graph-replay", &["launches", "graph", "graph-update", "graph-rebuilt", "sync-each"], nothing),
+        ("planted", &["host-bound", "launch-bound"], &["launch-bound"]),
+    ] {
+        let paths: Vec<String> = variants.iter().map(|variant| format!("{folder}/{variant}.bubcap")).collect();
+        let compare = compared(&paths);
+        eprintln!("{folder}: {:?}", busy(&compare));
+        assert_eq!(marked(&compare), other, "{folder}: {:?}", busy(&compare));
     }
 }

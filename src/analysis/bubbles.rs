@@ -256,23 +256,23 @@ impl Found {
 }
 
 /// Sums by word. `#[repr(u8)]` gives each word its place.
-struct Sums<K: 'static> {
+pub(super) struct Sums<K: 'static> {
     all: &'static [K],
     totals: Vec<Ns>,
 }
 
 impl<K: Copy + Ord + Into<usize>> Sums<K> {
-    fn new(all: &'static [K]) -> Self {
+    pub(super) fn new(all: &'static [K]) -> Self {
         Self { all, totals: vec![Ns::ZERO; all.len()] }
     }
 
     #[inline]
-    fn add(&mut self, word: K, length: Ns) {
+    pub(super) fn add(&mut self, word: K, length: Ns) {
         self.totals[word.into()] += length;
     }
 
     /// Without what does not occur.
-    fn filled(self) -> BTreeMap<K, Ns> {
+    pub(super) fn filled(self) -> BTreeMap<K, Ns> {
         self.all.iter().copied().zip(self.totals).filter(|&(_, total)| total != Ns::ZERO).collect()
     }
 }

@@ -57,6 +57,13 @@ words! {
     }
 }
 
+impl FindingId {
+    /// Whether fixing it gains more than a replay can tell: copies of pinned memory are faster, too.
+    pub const fn gains_at_least(self) -> bool {
+        matches!(self, Self::PageableAsyncCopy)
+    }
+}
+
 /// A name that is no finding's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no finding `{name}`; there are {}", FindingId::ALL.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", "))]

@@ -15,6 +15,7 @@ mod host;
 mod intervals;
 mod iterations;
 mod launches;
+mod marked;
 mod near;
 mod options;
 mod parallel;
@@ -41,6 +42,7 @@ pub use cause::{Cause, Confidence, Rule, SegmentKind};
 pub use finding::{FindingId, Severity, UnknownFinding};
 pub use findings::{Evidence, Finding, Findings};
 pub use full::{FullAnalysis, HalfWay, ReplayFacts, WhatIf, full, half_way};
+pub use marked::{Marked, marked};
 pub use options::{Constants, FindingLimits, Options};
 pub use peers::{PeerWait, PeerWaits};
 pub use result::{

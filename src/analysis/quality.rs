@@ -30,7 +30,7 @@ pub(super) fn quality(
             reasons.push(sentence());
         }
     };
-    let gpu_not_captured = ops == 0 && launches.figures.count > 0;
+    let gpu_not_captured = devices.is_empty() && launches.figures.count > 0;
     say(gpu_not_captured, &|| {
         format!(
             "GPU activity not captured: {} and no device work in the window",

@@ -8,7 +8,7 @@ mod plain;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bubblescope::analysis::waits::Waits;
-use bubblescope::analysis::{Analysis, Cause, Constants, DeviceAnalysis, Options, Rule, SegmentKind, analyze};
+use bubblescope::analysis::{Analysis, Cause, Constants, DeviceAnalysis, Options, Rule, SegmentKind, analyze, marked};
 use bubblescope::trace::{Interval, Ns, OpIdx, Trace};
 use generate::{Random, chaos, chaos_of, program};
 use plain::{Oracle, Plain, PlainBubble, PlainDevice, PlainRow};
@@ -198,6 +198,60 @@ fn windows() {
         let window = Interval::new(Ns(start), Ns(start + random.range(0, trace.end.0 + 5)));
         compare(&format!("window {window:?} of {seed}"), &trace, Some(window));
     }
+}
+
+#[test]
+fn every_tick_of_a_marked_interval_counts() {
+    let mut reached = [0; 5];
+    for seed in 0..400 {
+        let trace = if seed % 2 == 0 { program(seed) } else { chaos(seed) };
+        let mut random = Random::new(seed);
+        let start = random.range(-5, trace.end.0 + 5);
+        let interval = Interval::new(Ns(start), Ns(start + random.range(0, trace.end.0 + 5)));
+        let whole = analyze(&trace, &Options { constants: constants(), ..Options::default() });
+        let found = marked(&trace, &[], interval, &constants());
+        let what = format!("{interval:?} of {seed}");
+        assert_eq!(found, marked(&trace, &whole.devices, interval, &constants()), "{what}");
+        assert_eq!(found.devices.len(), whole.devices.len(), "{what}");
+        for (part, device) in found.devices.iter().zip(&whole.devices) {
+            let ops = trace.ops.indices().filter(|&op| trace.op_device(op) == device.device);
+            let ops: Vec<(bool, Interval)> =
+                ops.map(|op| (trace.ops.kind[op.index()].is_copy(), trace.ops.interval(op))).collect();
+            let first = ops.iter().map(|(_, op)| op.start).min().unwrap();
+            let last = ops.iter().map(|(_, op)| op.end).max().unwrap();
+            let mut did = [0; 5];
+            let (mut by_root, mut by_segment) = (BTreeMap::new(), BTreeMap::new());
+            for tick in (interval.start.0..interval.end.0).map(Ns) {
+                let runs = |copies: bool| ops.iter().any(|(copy, op)| *copy == copies && op.contains(tick));
+                let now = match (runs(false), runs(true)) {
+                    (true, false) => 0,
+                    (true, true) => 1,
+                    (false, true) => 2,
+                    (false, false) if first <= tick && tick < last => 3,
+                    (false, false) => 4,
+                };
+                did[now] += 1;
+                if now == 3 {
+                    let bubble = device.bubbles.iter().find(|bubble| bubble.interval.contains(tick)).unwrap();
+                    let pieces = device.segments_of(bubble);
+                    let piece = pieces.iter().find(|piece| piece.interval.contains(tick)).unwrap();
+                    *by_root.entry(bubble.root.cause).or_insert(Ns::ZERO) += Ns(1);
+                    *by_segment.entry(piece.kind).or_insert(Ns::ZERO) += Ns(1);
+                }
+            }
+            let partition = part.partition;
+            let figures = [partition.compute_only, partition.overlapped, partition.exposed_copy, partition.idle];
+            let figures: Vec<i64> = figures.into_iter().chain([found.outside(part)]).map(Ns::get).collect();
+            assert_eq!(figures, did, "{what}");
+            assert_eq!((&part.idle_by_root, &part.idle_by_segment), (&by_root, &by_segment), "{what}");
+            for bubble in &part.bubbles {
+                let pieces = part.segments_of(bubble).iter().map(|piece| piece.interval.len());
+                assert_eq!(pieces.sum::<Ns>(), bubble.interval.len(), "{what}: its pieces tile it");
+            }
+            reached.iter_mut().zip(did).for_each(|(reached, ticks)| *reached += i64::from(ticks > 0));
+        }
+    }
+    assert!(reached.iter().all(|&times| times > 50), "{reached:?}");
 }
 
 #[test]

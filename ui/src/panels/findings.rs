@@ -4,6 +4,7 @@ use bubblescope::analysis::{Finding, FullAnalysis, Severity};
 use bubblescope::trace::Ns;
 use eframe::egui::{self, Color32, RichText, Ui};
 
+use super::overview::NOTHING_TO_FIX;
 use super::{Chosen, link_ui};
 use crate::describe;
 use crate::document::{Document, Item, Pick};
@@ -188,7 +189,7 @@ fn state(doc: &Document) -> Option<String> {
     if let Some(why) = &full.findings.withheld {
         return Some(format!("No finding can be told: {why}."));
     }
-    full.findings.found.is_empty().then(|| "Nothing to fix was found: no pattern would gain enough.".to_owned())
+    full.findings.found.is_empty().then(|| format!("What to fix: {NOTHING_TO_FIX}."))
 }
 
 /// What a finding rests on, and what to do about it.
@@ -207,7 +208,8 @@ fn finding_ui(
         let (gain, span) = (finding.recoverable, span(full));
         let share = format::percent(gain.0, span.0);
         let text = format!(
-            "fixing it takes {} ({share}) off the span of {}",
+            "fixing it takes {}{} ({share}) off the span of {}",
+            if finding.id.gains_at_least() { "at least " } else { "" },
             format::duration(gain.0),
             format::duration(span.0)
         );

@@ -1,10 +1,10 @@
-//! What a measured interval holds: the analysis of just that interval, made in the background.
+//! What a measured interval holds, from its first nanosecond to its last; worked out in the background.
 
-use bubblescope::analysis::{Analysis, Options, analyze};
+use bubblescope::analysis::{Constants, Marked, marked};
 use bubblescope::trace::{Interval, Ns};
 use eframe::egui::{self, Ui};
 
-use super::overview::figures_ui;
+use super::overview::{Figures, figures_ui};
 use crate::background::{Background, Wanted};
 use crate::document::{BubbleRef, Document};
 use crate::format;
@@ -12,12 +12,12 @@ use crate::format;
 /// The figures of the measured interval.
 #[derive(Debug, Default)]
 pub struct Measured {
-    figures: Background<(Interval, u64), Vec<Analysis>>,
+    figures: Background<(Interval, u64), Vec<Marked>>,
 }
 
 impl Measured {
     /// The figures of the interval that was measured last, one per document.
-    pub fn figures(&self) -> Option<(Interval, &[Analysis])> {
+    pub fn figures(&self) -> Option<(Interval, &[Marked])> {
         self.figures.last().map(|((interval, _), figures)| (*interval, figures.as_slice()))
     }
 
@@ -35,13 +35,18 @@ impl Measured {
         };
         let (from, to) = (format::moment(interval.start.0), format::moment(interval.end.0));
         ui.label(format!("{} from {from} to {to}", format::duration(interval.len().0)));
+        if docs.iter().any(|doc| doc.analysis().is_none()) {
+            ui.label("The analysis is not through yet.");
+            return None;
+        }
         let ctx = ui.ctx().clone();
         let figures = self.figures.get(&ctx, (interval, version), || {
-            let windows: Vec<_> = docs.iter().map(|doc| (doc.trace.clone(), doc.unshifted(interval))).collect();
+            let known = |doc: &Document| doc.analysis().map_or_else(Vec::new, |analysis| analysis.devices.clone());
+            let parts = docs.iter().map(|doc| (doc.trace.clone(), known(doc), doc.unshifted(interval)));
+            let parts: Vec<_> = parts.collect();
             move |_: &Wanted| {
-                let figures = windows
-                    .iter()
-                    .map(|(trace, window)| analyze(trace, &Options { window: Some(*window), ..Options::default() }));
+                let figures =
+                    parts.iter().map(|(trace, known, interval)| marked(trace, known, *interval, &Constants::default()));
                 figures.collect()
             }
         });
@@ -55,7 +60,8 @@ impl Measured {
                 if docs.len() > 1 {
                     ui.heading(&doc.name);
                 }
-                wanted = figures_ui(ui, doc, figures, |_| ()).map(|bubble| (at, bubble)).or(wanted);
+                wanted =
+                    figures_ui(ui, doc, &Figures::of_marked(figures), |_| ()).map(|bubble| (at, bubble)).or(wanted);
                 if !figures.sync_calls.is_empty() {
                     ui.strong("Blocking calls in it");
                 }
@@ -65,7 +71,7 @@ impl Measured {
                     let calls = format::things(row.calls(), "call", "calls");
                     let drained = match row.bubbles_drained {
                         Ns::ZERO => "no bubble began under it".to_owned(),
-                        _ => format!("bubbles that began under it: {drained}"),
+                        _ => format!("{drained} of bubbles that began under it"),
                     };
                     ui.label(format!("{} · {calls} · blocked for {blocked} · {drained}", row.api));
                 }

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::sync::Arc;
 
-use bubblescope::analysis::{Analysis, Bubble, DeviceAnalysis, HistogramBucket, Partition, beyond_idle};
-use bubblescope::trace::Ns;
+use bubblescope::analysis::{
+    Analysis, Bubble, DeviceAnalysis, HistogramBucket, Marked, Partition, Quality, beyond_idle,
+};
+use bubblescope::trace::{Interval, Ns};
 use eframe::egui::{self, Color32, Pos2, Rect, Response, RichText, Sense, Stroke, StrokeKind, Ui, Vec2};
 
 use super::quality::reliability_ui;
@@ -16,6 +19,38 @@ use crate::theme::Palette;
 
 /// Share of the span below which idle time is not worth a word, in percent.
 const NEGLIGIBLE_PERCENT: i64 = 2;
+
+/// What the figures are of, when that is not the whole recording.
+const MEASURED_PART: &str = "Of the workload's measured part: set-up and warm-up are left out.";
+
+/// What is said where a recording has no finding: a pattern may be there that is not worth a change.
+pub(super) const NOTHING_TO_FIX: &str = "nothing was found that would gain enough";
+
+/// What is shown of an analysis, or of a marked interval.
+pub(super) struct Figures<'a> {
+    interval: Interval,
+    devices: &'a [Arc<DeviceAnalysis>],
+    quality: &'a Quality,
+    /// What does not belong to a device's span counts, too.
+    marked: bool,
+}
+
+impl<'a> Figures<'a> {
+    fn of(analysis: &'a Analysis) -> Self {
+        let Analysis { window, devices, quality, .. } = analysis;
+        Self { interval: *window, devices, quality, marked: false }
+    }
+
+    pub(super) fn of_marked(marked: &'a Marked) -> Self {
+        let Marked { interval, devices, quality, .. } = marked;
+        Self { interval: *interval, devices, quality, marked: true }
+    }
+
+    /// The time that a device's figures add up to.
+    fn whole(&self, device: &DeviceAnalysis) -> Ns {
+        if self.marked { self.interval.len() } else { device.span.len() }
+    }
+}
 
 /// What the user wants to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +71,13 @@ pub fn overview_ui(ui: &mut Ui, doc: &Document, named: bool) -> Option<Wanted> {
     match doc.analysis() {
         Some(analysis) => {
             let mut findings = false;
-            let bubble = figures_ui(ui, doc, analysis, |ui| findings = remedy_ui(ui, doc, &palette));
+            let bubble = figures_ui(ui, doc, &Figures::of(analysis), |ui| {
+                if analysis.window.len() < doc.trace.end {
+                    ui.colored_label(palette.weak_text, MEASURED_PART);
+                }
+                findings = remedy_ui(ui, doc, &palette);
+            });
             wanted = findings.then_some(Wanted::Findings).or(bubble.map(Wanted::Bubble));
-            if analysis.window.len() < doc.trace.end {
-                let part = "These figures are of the workload's measured part: set-up and warm-up are left out.";
-                ui.colored_label(palette.weak_text, part);
-            }
         }
         None => {
             ui.label("The analysis is not through yet.");
@@ -61,45 +97,48 @@ fn remedy_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -> bool {
             return false;
         };
         let Some(finding) = full.findings.found.first() else {
-            ui.colored_label(palette.weak_text, "no known pattern found");
+            let why = full.findings.withheld.as_deref().unwrap_or(NOTHING_TO_FIX);
+            ui.colored_label(palette.weak_text, why);
             return false;
         };
         let link = link_ui(ui, &finding.title).on_hover_text("Show what it rests on, and the remedy");
         let Some(replay) = &full.replay else { return link.clicked() };
         let gain = format::duration(finding.recoverable.0);
+        let least = if finding.id.gains_at_least() { "at least " } else { "" };
         let share = format::percent(finding.recoverable.0, replay.span.0);
         let beyond = beyond_idle(finding.recoverable, replay.idle, full.analysis.devices.len());
-        ui.colored_label(palette.weak_text, format!("gains {gain}, {share} of the span{beyond}"));
+        ui.colored_label(palette.weak_text, format!("gains {least}{gain}, {share} of the span{beyond}"));
         link.clicked()
     })
     .inner
 }
 
-/// Shows the figures of an analysis of a document, or of a part of it; `then` shows what follows the first verdict. Gives
+/// Shows the figures of a document's analysis or of a marked interval; `then` shows what follows the first verdict. Gives
 /// the longest bubble of the cause that was clicked.
 pub(super) fn figures_ui(
     ui: &mut Ui,
     doc: &Document,
-    analysis: &Analysis,
+    figures: &Figures<'_>,
     then: impl FnOnce(&mut Ui),
 ) -> Option<BubbleRef> {
     let mut wanted = None;
     let mut then = Some(then);
     let palette = Palette::of(ui.visuals());
-    if analysis.devices.is_empty() {
-        let why = if analysis.quality.gpu_not_captured {
+    if figures.devices.is_empty() {
+        let why = if figures.quality.gpu_not_captured {
             "Launches were recorded, but no GPU activity: nothing can be said about idle time."
         } else {
             "No GPU activity here."
         };
         ui.label(why);
     }
-    for device in &analysis.devices {
-        ui.label(RichText::new(verdict(doc, device)).size(15.0).strong());
+    for device in figures.devices {
+        let whole = figures.whole(device);
+        ui.label(RichText::new(verdict(doc, device, whole)).size(15.0).strong());
         if let Some(then) = then.take() {
             then(ui);
         }
-        partition_ui(ui, &device.partition, &palette);
+        partition_ui(ui, &device.partition, whole, &palette);
         ui.add_space(4.0);
         ui.horizontal_top(|ui| {
             let width = ((ui.available_width() - 40.0) / 3.0).clamp(240.0, 460.0);
@@ -111,14 +150,14 @@ pub(super) fn figures_ui(
                     breakdown_ui(ui, &device.idle_by_root, idle, |cause| palette.cause(cause), meaning, &palette);
                 let is = |bubble: &Bubble, cause| {
                     let within =
-                        bubble.interval.start < analysis.window.end && bubble.interval.end > analysis.window.start;
+                        bubble.interval.start < figures.interval.end && bubble.interval.end > figures.interval.start;
                     within && bubble.device == device.device && bubble.root.cause == cause
                 };
                 let longest = clicked.and_then(|cause| doc.longest_bubble(|bubble| is(bubble, cause)));
                 wanted = longest.or(wanted);
             });
             column_ui(ui, width, |ui| {
-                ui.strong("Idle by what the host did");
+                ui.strong("Idle by what was going on");
                 let meaning = |kind| (describe::segment(kind), None);
                 breakdown_ui(ui, &device.idle_by_segment, idle, |kind| palette.segment(kind), meaning, &palette);
             });
@@ -129,7 +168,7 @@ pub(super) fn figures_ui(
         });
         ui.add_space(8.0);
     }
-    reliability_ui(ui, analysis, &palette);
+    reliability_ui(ui, figures.quality, !figures.devices.is_empty(), &palette);
     wanted
 }
 
@@ -144,32 +183,54 @@ fn column_ui(ui: &mut Ui, width: f32, contents: impl FnOnce(&mut Ui)) {
     ui.add_space(8.0);
 }
 
-/// One sentence about a device.
-pub(super) fn verdict(doc: &Document, device: &DeviceAnalysis) -> String {
+/// One sentence about a device, of `whole` time.
+pub(super) fn verdict(doc: &Document, device: &DeviceAnalysis, whole: Ns) -> String {
     let id = doc.trace.devices.get(device.device.index()).map_or(0, |device| device.id);
-    let (idle, span) = (device.idle_ns().0, device.span.len().0);
-    let share = format::percent(idle, span);
-    if i128::from(idle) * 100 < i128::from(span) * i128::from(NEGLIGIBLE_PERCENT) {
-        return format!("GPU {id} is busy: {share} idle of {}.", format::duration(span));
+    let (idle, outside, whole) = (device.idle_ns().0, outside(&device.partition, whole).0, whole.0);
+    let share = format::percent(idle, whole);
+    let outside = match outside {
+        0 => String::new(),
+        ns => format!("; {} lie {OUTSIDE}", format::duration(ns)),
+    };
+    if i128::from(idle) * 100 < i128::from(whole) * i128::from(NEGLIGIBLE_PERCENT) {
+        // Who has no work is not busy.
+        let does = if device.busy_ns() == Ns::ZERO { "has nothing to do" } else { "is busy" };
+        return format!("GPU {id} {does}: {share} idle of {}{outside}.", format::duration(whole));
     }
     let most = device.idle_by_root.iter().max_by_key(|(cause, ns)| (**ns, std::cmp::Reverse(**cause)));
     let most = most.map_or_else(String::new, |(cause, ns)| format!(", {} of it {cause}", format::percent(ns.0, idle)));
-    format!("GPU {id} stands idle for {share} of {}: {}{most}.", format::duration(span), format::duration(idle))
+    format!(
+        "GPU {id} stands idle for {share} of {}: {}{most}{outside}.",
+        format::duration(whole),
+        format::duration(idle)
+    )
 }
 
-/// How the span divides, as one bar with a legend.
-fn partition_ui(ui: &mut Ui, partition: &Partition, palette: &Palette) {
-    let parts = [
+/// Where time lies that is neither busy nor idle.
+const OUTSIDE: &str = "before its first work or after its last";
+
+/// The part of `whole` that is neither busy nor idle.
+fn outside(partition: &Partition, whole: Ns) -> Ns {
+    whole - partition.span()
+}
+
+/// How the time divides, as one bar with a legend.
+fn partition_ui(ui: &mut Ui, partition: &Partition, whole: Ns, palette: &Palette) {
+    let mut parts = vec![
         ("kernels only", partition.compute_only, Some(palette.kernels())),
         ("kernels and copies", partition.overlapped, Some(palette.overlapped())),
         ("copies only", partition.exposed_copy, Some(palette.copies())),
         // Nothing ran, and nothing is drawn, as on the timeline.
         ("idle", partition.idle, None),
     ];
-    let span = partition.span().0.max(1);
+    let outside = outside(partition, whole);
+    if outside != Ns::ZERO {
+        parts.push((OUTSIDE, outside, Some(palette.section)));
+    }
+    let span = whole.0.max(1);
     let (bar, _) = ui.allocate_exact_size(Vec2::new(ui.available_width().min(900.0), 16.0), Sense::hover());
     let mut left = bar.left();
-    for (_, part, color) in parts {
+    for &(_, part, color) in &parts {
         let right = left + (part.0 as f64 / span as f64 * f64::from(bar.width())) as f32;
         let fill = color.unwrap_or(palette.canvas);
         ui.painter().rect_filled(Rect::from_x_y_ranges(left..=right, bar.y_range()), 0.0, fill);

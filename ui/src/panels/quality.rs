@@ -1,7 +1,7 @@
 //! What the numbers are worth: reliability, losses, the tracer's share, the replay's own error, and where the recording
 //! is from.
 
-use bubblescope::analysis::Analysis;
+use bubblescope::analysis::{Analysis, Quality};
 use bubblescope::report::text;
 use bubblescope::trace::CaptureMode;
 use eframe::egui::{self, RichText, Ui};
@@ -31,7 +31,7 @@ pub(super) fn quality_ui(ui: &mut Ui, docs: &[Document]) {
                 ui.label("The analysis is not through yet.");
                 continue;
             };
-            reliability_ui(ui, analysis, &palette);
+            reliability_ui(ui, &analysis.quality, !analysis.devices.is_empty(), &palette);
             ui.add_space(4.0);
             ui.horizontal_top(|ui| {
                 facts_ui(ui, ("recorded", at), "The recording", &recorded(analysis), &palette);
@@ -46,15 +46,14 @@ pub(super) fn quality_ui(ui: &mut Ui, docs: &[Document]) {
 }
 
 /// Whether idle figures can be relied on, and every reservation.
-pub(super) fn reliability_ui(ui: &mut Ui, analysis: &Analysis, palette: &Palette) {
-    let quality = &analysis.quality;
+pub(super) fn reliability_ui(ui: &mut Ui, quality: &Quality, any_device: bool, palette: &Palette) {
     if !quality.idle_reliable {
         ui.colored_label(ui.visuals().warn_fg_color, "Idle figures cannot be relied on:");
     }
     for reason in quality.reasons.iter().chain(&quality.warnings) {
         ui.label(reason);
     }
-    if quality.idle_reliable && !analysis.devices.is_empty() {
+    if quality.idle_reliable && any_device {
         let text = match quality.warnings.is_empty() {
             true => "Nothing in the recording speaks against these figures.",
             false => "Idle figures can be relied on, with what is said above.",

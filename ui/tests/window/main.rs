@@ -11,7 +11,7 @@ mod words;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use bubblescope::analysis::{Options, analyze};
+use bubblescope::analysis::{Constants, Options, analyze, marked};
 use bubblescope_ui::document::Item;
 use bubblescope_ui::panels::Tab;
 use bubblescope_ui::{App, testing};
@@ -244,8 +244,8 @@ fn dragging_on_the_ruler_measures_what_the_library_says() {
     }
     harness.run_steps(2);
     let app = harness.state();
-    let options = Options { window: Some(measured), ..Options::default() };
-    let figures = analyze(&app.docs[0].trace, &options);
+    let known = &app.docs[0].analysis().unwrap().devices;
+    let figures = marked(&app.docs[0].trace, known, measured, &Constants::default());
     assert_eq!(app.panels.measured.figures().unwrap().1, std::slice::from_ref(&figures));
     let idle = bubblescope_ui::format::duration(figures.devices[0].idle_ns().0);
     assert!(harness.query_all_by_label_contains(&idle).count() > 0, "{idle} is shown");
