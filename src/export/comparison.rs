@@ -43,7 +43,7 @@ pub fn comparison_csv(compare: &Compare, out: &mut impl Write) -> io::Result<()>
         line.clear();
         text(&mut line, &variant.variant);
         text(&mut line, variant.path.as_deref().unwrap_or_default());
-        number(&mut line, Some(variant.iterations));
+        number(&mut line, variant.unusable.is_none().then_some(variant.iterations));
         wall(&mut line, variant.unprofiled);
         wall(&mut line, variant.profiled);
         let speedup = variant.speedup;

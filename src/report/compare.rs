@@ -99,8 +99,15 @@ pub struct Variant {
     /// The trace file it was read from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Measured iterations of one repetition.
+    /// Measured iterations of one repetition; 0 when it has no figures.
     pub iterations: u64,
+    /// Why it has no figures; absent when it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<String>,
+    /// What speaks against comparing its figures, a clause each: its trace was cut, or what its devices did is not the
+    /// same work as in the first variant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<String>,
     /// The distinct answers of its repetitions: one when they agree.
     pub answers: Vec<String>,
     /// Wall time per iteration without any recording; `null` when not measured.
@@ -280,6 +287,14 @@ pub enum CompareError {
         /// The trace.
         path: String,
     },
+    /// None of the traces has figures.
+    #[error("{path}: {reason}")]
+    Unusable {
+        /// The first of them.
+        path: String,
+        /// Why it has none.
+        reason: String,
+    },
     /// Iterations that are told in different ways are not the same work.
     #[error("the iterations of {path} are told apart by {other}, those of the first trace by {first}")]
     AlignedDifferently {
@@ -391,6 +406,8 @@ fn variant(name: &str, runs: &[&Repetition]) -> Variant {
         variant: name.to_owned(),
         path: None,
         iterations: runs.first().map_or(0, |run| run.iterations),
+        unusable: None,
+        marks: Vec::new(),
         answers,
         unprofiled,
         profiled,

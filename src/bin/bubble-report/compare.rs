@@ -166,11 +166,15 @@ fn recorded(paths: &[OsString]) -> Result<Compare, Failure> {
             let trace = open(&path).map_err(anyhow::Error::from)?;
             let aligned =
                 Aligned::find(&shown, &trace, &analysis_of(&trace, Window::Measured)).map_err(anyhow::Error::from)?;
-            refuse_nothing(&trace, &shown)?;
+            let nothing = refuse_nothing(&trace, &shown);
             let report = aligned.report(&shown, &trace);
-            Ok((shown, aligned, report))
+            Ok(((shown, aligned, report), nothing))
         })
         .collect::<Result<Vec<_>, Failure>>()?;
+    let (found, nothing): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    if nothing.iter().all(Result::is_err) {
+        nothing.into_iter().collect::<Result<(), Failure>>()?;
+    }
     let traces: Vec<ComparedTrace<'_>> =
         found.iter().map(|(path, aligned, report)| ComparedTrace { path, aligned, report }).collect();
     Ok(Compare::of_traces(&traces).map_err(anyhow::Error::from)?)

@@ -55,6 +55,9 @@ pub fn render(compare: &Compare, out: &mut impl Write, style: Style) -> io::Resu
 fn verdict(compare: &Compare) -> String {
     let Some(first) = compare.variants.first() else { return "Nothing to compare: no variant ran.".to_owned() };
     let first = harmless(&first.variant);
+    if let Some(why) = compare.variants.first().and_then(|first| first.unusable.as_ref()) {
+        return format!("{first} has no figures, and nothing can be compared with it: {why}.");
+    }
     let what = compare.workload.as_ref().map_or_else(String::new, |workload| format!("{}: ", harmless(workload)));
     let faster = compare.variants.iter().skip(1).filter_map(|variant| Some((variant, variant.speedup?.ratio)));
     let others = faster.enumerate().map(|(index, (variant, ratio))| {
@@ -119,19 +122,24 @@ fn figures(compare: &Compare, out: &mut dyn Write, style: Style) -> io::Result<(
     for variant in &compare.variants {
         let wall = variant.unprofiled.or(variant.profiled);
         let recorded = variant.recorded.as_ref();
-        let figure = |ns: Option<Ns>| ns.map_or_else(String::new, time);
+        // What was not measured in any variant has no column.
+        let absent = if variant.unusable.is_some() { "-" } else { "" };
+        let figure = |ns: Option<Ns>| ns.map_or_else(|| absent.to_owned(), time);
         let speedup = variant.speedup.map(|speedup| speedup.ratio);
         let faster = if speedup.is_some_and(|ratio| ratio > 1.005) { style.good() } else { Paint::new() };
         table.row([
-            Cell::painted(variant.variant.as_str(), style.heading()),
-            figure(variant.unprofiled.map(|wall| wall.median_ns)).into(),
+            Cell::painted(
+                format!("{}{}", variant.variant, if is_marked(variant) { " (!)" } else { "" }),
+                style.heading(),
+            ),
+            variant.unprofiled.map_or_else(String::new, |wall| time(wall.median_ns)).into(),
             wall.filter(|_| style.width >= WIDE).map_or_else(String::new, interval).into(),
             figure(variant.profiled.map(|wall| wall.median_ns)).into(),
             variant.inflation.map_or_else(String::new, factor).into(),
             figure(recorded.map(|recorded| recorded.busy_ns)).into(),
             Cell::painted(figure(recorded.map(|recorded| recorded.bubble_ns)), style.costly()),
-            recorded.map_or_else(String::new, |recorded| per_iteration(recorded.sync_calls)).into(),
-            Cell::painted(speedup.map_or_else(String::new, factor), faster),
+            recorded.map_or_else(|| absent.to_owned(), |recorded| per_iteration(recorded.sync_calls)).into(),
+            Cell::painted(speedup.map_or_else(|| absent.to_owned(), factor), faster),
         ]);
     }
     table.without_empty_columns().write(out, style, 2)?;
@@ -148,7 +156,16 @@ fn figures(compare: &Compare, out: &mut dyn Write, style: Style) -> io::Result<(
     if compare.variants.iter().any(|variant| variant.recorded.is_some()) {
         legend.push("busy, idle: GPU time while being recorded. waits: calls in which the host waits for the GPU.");
     }
+    if compare.variants.iter().any(is_marked) {
+        legend.push("(!): see what these figures are worth.");
+    }
     paragraph(out, style, style.faint(), "  ", &legend.join(" "))
+}
+
+/// Whether something speaks against its figures.
+fn is_marked(variant: &Variant) -> bool {
+    let unreliable = variant.recorded.as_ref().is_some_and(|recorded| !recorded.idle_reliable);
+    variant.unusable.is_some() || !variant.marks.is_empty() || unreliable
 }
 
 /// The interval of a wall, in the unit of its upper end.
@@ -210,6 +227,9 @@ fn worth(compare: &Compare, out: &mut dyn Write, style: Style) -> io::Result<()>
     }
     style.section(out, "What these figures are worth")?;
     for variant in &compare.variants {
+        for why in variant.unusable.iter().map(|why| format!("no figures, as {why}")).chain(variant.marks.clone()) {
+            paragraph(out, style, style.alarm(), "  - ", &format!("`{}`: {why}.", harmless(&variant.variant)))?;
+        }
         if let Some(recorded) = variant.recorded.as_ref().filter(|recorded| !recorded.idle_reliable) {
             let first = format!("THE IDLE TIME OF `{}` IS NOT RELIABLE.", harmless(&variant.variant));
             let text = std::iter::once(first.as_str()).chain(recorded.reasons.iter().map(String::as_str));

@@ -5,7 +5,7 @@ use bubblescope::export;
 use bubblescope::report::compare::{PerIteration, Variant};
 use bubblescope::report::{Aligned, Compare, ComparedTrace, Report};
 use bubblescope::trace::{Interval, Ns};
-use eframe::egui::{self, Context, Rect, Sense, Ui, Vec2};
+use eframe::egui::{self, Context, Rect, RichText, Sense, Ui, Vec2};
 
 use super::{Chosen, swatch};
 use crate::align::{self, Overlay, Part, Places};
@@ -296,7 +296,21 @@ fn wall(variant: &Variant) -> Option<i64> {
 }
 
 fn variant_ui(ui: &mut Ui, variant: &Variant, longest: i64, palette: &Palette) {
-    ui.label(&variant.variant);
+    ui.vertical(|ui| {
+        ui.label(&variant.variant);
+        let unreliable = variant.recorded.as_ref().filter(|recorded| !recorded.idle_reliable);
+        let reasons = unreliable.into_iter().flat_map(|recorded| &recorded.reasons);
+        for mark in variant.marks.iter().chain(reasons) {
+            ui.label(RichText::new(mark).size(11.0).color(ui.visuals().warn_fg_color));
+        }
+    });
+    if let Some(why) = &variant.unusable {
+        for _ in 0..6 {
+            ui.label("–");
+        }
+        ui.colored_label(ui.visuals().warn_fg_color, format!("No figures: {why}."));
+        return;
+    }
     ui.label(format::count(variant.iterations));
     let wall = wall(variant);
     ui.label(wall.map_or_else(|| "–".to_owned(), format::duration));

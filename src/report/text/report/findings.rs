@@ -65,8 +65,9 @@ fn one_finding(finding: &Finding, number: usize, span: Ns, out: &mut dyn Write, 
     let indent = " ".repeat(first.len());
     paragraph(out, style, paint, &first, &finding.title)?;
     let worth = format!(
-        "{} severity: {} recoverable ({} of the span), {} ({})",
+        "{} severity: {}{} recoverable ({} of the span), {} ({})",
         finding.severity,
+        if finding.id.gains_at_least() { "at least " } else { "" },
         time(finding.recoverable_ns),
         percent_of(finding.recoverable_ns, span),
         counted(finding.count, "occurrence", "occurrences"),
