@@ -98,7 +98,10 @@ fn each_planted_cause_is_found() {
 #[test]
 fn what_is_said_of_planted_causes_agrees() {
     for (planted, said) in [
-        ("allocation", "cuMemFree: 299 times; 299 bubbles began while the host waited, 34.9 ms long together"),
+        (
+            "allocation",
+            "cuMemFree: 299 of its 300 calls; 298 bubbles began while the host waited, 34.8 ms long together",
+        ),
         ("blocking-copy", "because the 444 µs that the GPU works for these calls go too"),
         ("default-stream", "work of different streams would also run at the same time"),
         ("dependency", "work of different streams would also run at the same time"),
@@ -110,7 +113,10 @@ fn what_is_said_of_planted_causes_agrees() {
             "307 bubbles exist because of that, 7.52 ms long together; on the GPU they take 63.2 ms at \
                            19.9 GB/s, none of it beside a kernel",
         ),
-        ("sync", "cuStreamSynchronize: 299 times; 299 bubbles began while the host waited, 3.52 ms long together"),
+        (
+            "sync",
+            "cuStreamSynchronize: 299 of its 300 calls; 299 bubbles began while the host waited, 3.52 ms long together",
+        ),
     ] {
         let full = measured(&recording(&format!("planted/{planted}.bubcap")));
         let device = &full.analysis.devices[0];
@@ -363,5 +369,20 @@ fn what_happens_once_is_named() {
         let [found] = full.findings.found.as_slice() else { panic!("{file}: {:?}", full.findings) };
         assert_eq!(found.id, FindingId::OneTimeSetup, "{file}");
         assert_eq!(found.evidence[0].api.as_deref(), Some(cause), "{file}");
+    }
+}
+
+/// A bubble is counted with one of the calls of a finding: their numbers add up to no more than there are.
+#[test]
+fn no_bubble_is_counted_with_two_calls() {
+    for planted in ["allocation", "blocking-copy", "sync"] {
+        let full = measured(&recording(&format!("planted/{planted}.bubcap")));
+        let finding = &full.findings.found[0];
+        let counted = finding.evidence.iter().filter_map(|evidence| {
+            let (_, bubbles) = evidence.text.split_once("; ")?;
+            bubbles.split_once(" bubble")?.0.replace(',', "").parse::<usize>().ok()
+        });
+        let ours = full.analysis.devices[0].bubbles.iter().filter(|bubble| finding.concerns(bubble)).count();
+        assert_eq!(counted.sum::<usize>(), ours, "{planted}: {:?}", finding.evidence);
     }
 }

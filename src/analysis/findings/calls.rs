@@ -231,7 +231,8 @@ fn copy_candidate(subject: &Subject<'_>, id: FindingId, copies: &[HostCopy], gro
                 remedy: "Keep the value on the device. If it decides what runs next, let the device decide: a CUDA graph \
                          with a conditional node or a persistent kernel; or launch a batch of steps and look at the \
                          value once per batch. Where the host must know, copy to pinned memory with cudaMemcpyAsync, record an event and look at the \
-                         value of an earlier step (cudaEventQuery): that saves the wait, though not the copy.",
+                         value of an earlier step (cudaEventQuery): that saves the wait, though not the copy, and \
+                         gains so much less than what is given, which is without any copy.",
                 changes: vec![Change::Remove(set)],
                 change: "no value read back".to_owned(),
             },
@@ -242,8 +243,8 @@ fn copy_candidate(subject: &Subject<'_>, id: FindingId, copies: &[HostCopy], gro
                 remedy: "Allocate the host buffers as pinned memory (cudaMallocHost, cudaHostRegister, \
                          torch.Tensor.pin_memory with non_blocking=True): only then does cudaMemcpyAsync return at \
                          once, and only then can the copy run beside kernels, on a stream of its own. The GPU also \
-                         reads pinned memory itself, which is usually faster than through the driver's buffer; the \
-                         gain does not count that.",
+                         reads pinned memory itself, which is usually faster than through the driver's buffer; as the \
+                         gain does not count that, it is the least to expect.",
                 changes: vec![Change::Async(set)],
                 change: "these copies from pinned memory".to_owned(),
             },
@@ -326,7 +327,7 @@ fn group_text(subject: &Subject<'_>, group: &Group, copies: &[&HostCopy]) -> Str
     let calls: Vec<CallIdx> = copies.iter().flat_map(|copy| copy.calls()).collect();
     let idle = subject.idle_text(&calls);
     let speed = speed_text(subject, copies);
-    format!("{}{site} of {}{sync}, {}{idle}{speed}", group.api, size(bytes), times(group.calls.len()))
+    format!("{}{site} of {}{sync}, {}{idle}{speed}", group.api, size(bytes), subject.how_often(group))
 }
 
 fn allocation(subject: &Subject<'_>, calls: &[CallIdx]) -> Option<Candidate> {

@@ -11,7 +11,7 @@ use crate::analysis::replay::Change;
 use crate::analysis::result::{Analysis, Bubble};
 use crate::analysis::sync_cost::{covered, site_name};
 use crate::analysis::waits::{Wait, Waits};
-use crate::analysis::words::{counted, time, times};
+use crate::analysis::words::{counted, grouped, time, times};
 use crate::trace::{CallIdx, Interval, NameId, Ns, OpIdx, OpKind, ThreadIdx, Trace};
 
 /// A recording, its analysis, and the calls of each thread.
@@ -172,20 +172,33 @@ impl<'a> Subject<'a> {
 
     /// Bubbles that have to do with calls: drained by one, or their root.
     pub(super) fn bubbles_of(&self, calls: &[CallIdx]) -> Idle {
-        let mut sorted = calls.to_vec();
-        sorted.sort_unstable();
-        let ours = |call: Option<CallIdx>| call.is_some_and(|call| sorted.binary_search(&call).is_ok());
+        self.bubbles_among(calls, calls)
+    }
+
+    /// The same of some calls out of `all` of one pattern: a bubble whose root is one of the others is theirs.
+    fn bubbles_among(&self, calls: &[CallIdx], all: &[CallIdx]) -> Idle {
+        let sorted = |calls: &[CallIdx]| {
+            let mut sorted = calls.to_vec();
+            sorted.sort_unstable();
+            sorted
+        };
+        let (own, all) = (sorted(calls), sorted(all));
+        let among =
+            |calls: &[CallIdx], call: Option<CallIdx>| call.is_some_and(|call| calls.binary_search(&call).is_ok());
+        let ours = |call: Option<CallIdx>| among(&own, call);
         let mut idle = Idle::default();
         for bubble in self.bubbles() {
-            let drained = ours(bubble.drained_by.map(|drain| drain.call));
+            let blamed = bubble.root.call.filter(|_| bubble.root.cause.blames_call());
+            let theirs = among(&all, blamed) && !ours(blamed);
+            let drained = ours(bubble.drained_by.map(|drain| drain.call)) && !theirs;
             if drained {
                 idle.drained += bubble.interval.len();
                 idle.count += 1;
-                if !(bubble.root.cause.blames_call() && ours(bubble.root.call)) {
+                if !ours(blamed) {
                     *idle.others.entry(bubble.root.cause).or_default() += bubble.interval.len();
                 }
             }
-            if bubble.root.cause.blames_call() && ours(bubble.root.call) {
+            if ours(blamed) {
                 idle.caused += bubble.interval.len();
                 idle.caused_count += 1;
             }
@@ -208,7 +221,7 @@ impl<'a> Subject<'a> {
             .take(3)
             .map(|group| {
                 let site = group.site.as_ref().map_or_else(String::new, |site| format!(" in {site}"));
-                let text = format!("{}{site}: {}{}", group.api, times(group.calls.len()), more(group));
+                let text = format!("{}{site}: {}{}", group.api, self.how_often(group), more(group));
                 let at = examples(&self.starts(&group.calls));
                 Evidence { text, api: Some(group.api.clone()), site: group.site.clone(), at }
             })
@@ -217,7 +230,22 @@ impl<'a> Subject<'a> {
 
     /// What the bubbles that some calls caused show, or else those that began while they waited, as the end of a sentence.
     pub(super) fn idle_text(&self, calls: &[CallIdx]) -> String {
-        let idle = self.bubbles_of(calls);
+        self.idle_text_among(calls, calls)
+    }
+
+    /// How often calls of one name at one site follow a pattern, and how many there are besides.
+    pub(super) fn how_often(&self, group: &Group) -> String {
+        let (ours, rows) = (group.calls.len(), &self.analysis.sync_calls);
+        let row = rows.iter().find(|row| row.api == group.api && row.site == group.site);
+        match row.map(|row| row.call_list.len()).filter(|&all| all > ours) {
+            Some(all) => format!("{} of its {} calls", grouped(ours as u64), grouped(all as u64)),
+            None => times(ours),
+        }
+    }
+
+    /// The same of some calls out of `all` of one pattern, so that each bubble is counted with one of them.
+    fn idle_text_among(&self, calls: &[CallIdx], all: &[CallIdx]) -> String {
+        let idle = self.bubbles_among(calls, all);
         if idle.caused > idle.drained {
             let bubbles = counted(idle.caused_count, "bubble exists", "bubbles exist");
             return format!("; {bubbles} because of that, {}", long(idle.caused_count, idle.caused));
@@ -247,7 +275,7 @@ impl<'a> Subject<'a> {
             id,
             title,
             count: calls.len() as u64,
-            evidence: self.evidence(groups, |group| self.idle_text(&group.calls)),
+            evidence: self.evidence(groups, |group| self.idle_text_among(&group.calls, &calls)),
             remedy: words.remedy,
             changes: words.changes,
             change: format!("{}: {}", id, words.change),

@@ -57,8 +57,9 @@ impl Row for SyncRow {
         }),
         Column::figures(
             "Recoverable",
-            "What the span would lose without the calls or, where they submit work such as copies, without their wait; \
-             from the replay: the promise",
+            "What the span would lose without these calls alone or, where they submit work such as copies, without their \
+             wait; from the replay: the promise. It may be more than they block, as the host also gets further ahead; \
+             what several kinds gain does not add up",
             90.0,
             |docs, row: Self| row.cell(docs, |found| Cell::maybe(found.recoverable)),
         ),
@@ -77,11 +78,11 @@ impl Row for SyncRow {
             120.0,
             |docs, row: Self| row.cell(docs, |found| Cell::Duration(found.idle_while_blocked)),
         ),
-        Column::figures("Bubbles drained", "Whole bubbles that began under it", 110.0, |docs, row: Self| {
-            row.cell(docs, |found| Cell::Duration(found.bubbles_drained))
-        }),
         Column::figures("Bubbles caused", "Whole bubbles whose root cause it is", 105.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.bubbles_caused))
+        }),
+        Column::figures("Bubbles drained", "Whole bubbles that began under it", 110.0, |docs, row: Self| {
+            row.cell(docs, |found| Cell::Duration(found.bubbles_drained))
         }),
         Column::figures("Refill", "Later bubbles until work was queued again", 80.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.refill))
