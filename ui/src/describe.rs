@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use bubblescope::analysis::{Bubble, Cause, Confidence, Finding, RootCause, Rule, Segment, SegmentDetail, SegmentKind};
+use bubblescope::analysis::{
+    Bubble, Cause, Confidence, DeviceAnalysis, Finding, RootCause, Rule, Segment, SegmentDetail, SegmentKind,
+};
 use bubblescope::report::demangle;
 use bubblescope::trace::{CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, RangeIdx, RangeKind, StreamIdx};
 
@@ -57,22 +59,25 @@ fn start_of(doc: &Document, moment: Ns) -> String {
 }
 
 /// Facts that name another thing, and that thing.
-fn named(doc: &Document, item: Item) -> [Option<(&'static str, Item)>; 4] {
+fn named(doc: &Document, item: Item) -> [Option<(&'static str, Item)>; 5] {
     let trace = &doc.trace;
     match item {
-        Item::Op(op) => [trace.ops.launch(op).map(|call| ("Launched by", Item::Call(call))), None, None, None],
-        Item::Call(call) => [trace.call_ops(call).first().map(|&op| ("Submitted", Item::Op(op))), None, None, None],
+        Item::Op(op) => [trace.ops.launch(op).map(|call| ("Launched by", Item::Call(call))), None, None, None, None],
+        Item::Call(call) => {
+            [trace.call_ops(call).first().map(|&op| ("Submitted", Item::Op(op))), None, None, None, None]
+        }
         Item::Bubble(at) => {
-            let Some((_, bubble)) = doc.bubble(at) else { return [None; 4] };
+            let Some((device, bubble)) = doc.bubble(at) else { return [None; 5] };
             [
+                holder(device, bubble).map(|(call, _)| (MOSTLY_IN, Item::Call(call))),
                 bubble.root.call.map(|call| (root_call_name(&bubble.root), Item::Call(call))),
                 bubble.drained_by.map(|drain| ("Drained by", Item::Call(drain.call))),
                 Some(("Before", Item::Op(bubble.before))),
                 Some(("After", Item::Op(bubble.after))),
             ]
         }
-        Item::Replay(_, call) => [Some(("Launched by", Item::Call(call))), None, None, None],
-        Item::Range(_) => [None; 4],
+        Item::Replay(_, call) => [Some(("Launched by", Item::Call(call))), None, None, None, None],
+        Item::Range(_) => [None; 5],
     }
 }
 
@@ -86,12 +91,12 @@ fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, Str
         facts.push(("Records", format!("event {}{stream}", event.event)));
     }
     // What ended a bubble is what it waited with.
-    let (own, found): (Item, Vec<&Handover>) = match item {
+    let (own, found): (Item, Vec<Handover>) = match item {
         Item::Bubble(at) => {
             let Some((_, bubble)) = doc.bubble(at) else { return };
             (Item::Op(bubble.after), doc.waits_of(bubble).take(MOST_HANDOVERS).collect())
         }
-        _ => (item, doc.handovers.of(item).take(MOST_HANDOVERS).collect()),
+        _ => (item, doc.handovers_of(item).take(MOST_HANDOVERS).collect()),
     };
     let on_stream = |op: OpIdx| (op_on_stream(doc, op), Item::Op(op));
     let of_call = |call: CallIdx| {
@@ -119,6 +124,26 @@ fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, Str
             }
         }
     }
+}
+
+/// An op and its stream.
+fn op_on_stream(doc: &Document, op: OpIdx) -> String {
+    let stream = doc.trace.ops.stream.get(op.index()).map_or_else(String::new, |&at| stream_name(doc, at));
+    format!("{} on {stream}", op_name(doc, op))
+}
+
+/// The name of the fact in which call most of a bubble passed, where that is another than the one of the root cause.
+const MOSTLY_IN: &str = "Mostly in";
+
+/// The call in which more than half of a bubble passed, and how much, unless the root cause names it anyway.
+fn holder(device: &DeviceAnalysis, bubble: &Bubble) -> Option<(CallIdx, Ns)> {
+    let pieces = device.segments_of(bubble);
+    let inside = |call: CallIdx| {
+        let its = pieces.iter().filter(|piece| piece.call() == Some(call));
+        its.map(|piece| piece.interval.len()).sum::<Ns>()
+    };
+    let most = pieces.iter().filter_map(Segment::call).map(|call| (call, inside(call))).max_by_key(|&(_, long)| long);
+    most.filter(|&(call, long)| bubble.root.call != Some(call) && long.0 * 2 > bubble.interval.len().0)
 }
 
 fn stream_name(doc: &Document, stream: StreamIdx) -> String {
@@ -212,13 +237,18 @@ fn range_facts(doc: &Document, range: RangeIdx, facts: &mut Vec<(&'static str, S
 }
 
 fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, String)>) -> Option<(String, String)> {
-    let (_, bubble) = doc.bubble(at)?;
+    let (device, bubble) = doc.bubble(at)?;
     facts.push(("Root cause", format!("{} ({})", bubble.root.cause, confidence(bubble.root.confidence))));
     facts.push(("Why", meaning(doc, at, bubble)));
     let titles = findings_of(doc, bubble).map(|finding| format!("{} ({})", finding.title, finding.id));
     let titles: Vec<String> = titles.collect();
     if !titles.is_empty() {
         facts.push((FINDING, titles.join("; ")));
+    }
+    if let Some((call, long)) = holder(device, bubble) {
+        let share = format::percent(long.0, bubble.interval.len().0);
+        let (name, whole) = (doc.trace.call_name(call), duration_of(doc, Item::Call(call)));
+        facts.push((MOSTLY_IN, format!("{name} ({whole}): {share} of the bubble")));
     }
     if let Some(call) = bubble.root.call {
         facts.push((
@@ -232,16 +262,24 @@ fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, St
     if let Some(drain) = bubble.drained_by {
         facts.push(("Drained by", doc.trace.call_name(drain.call).to_owned()));
     }
-    facts.push(("Before", op_name(doc, bubble.before).to_owned()));
-    facts.push(("After", op_name(doc, bubble.after).to_owned()));
+    let stream = |op: OpIdx| doc.trace.ops.stream.get(op.index());
+    for (name, op) in [("Before", bubble.before), ("After", bubble.after)] {
+        // On one stream, it goes without saying.
+        let same = stream(bubble.before) == stream(bubble.after);
+        facts.push((name, if same { op_name(doc, op).to_owned() } else { op_on_stream(doc, op) }));
+    }
     facts.push(("Judged by", why(bubble.root.rule).to_owned()));
     Some(("Bubble".to_owned(), format!("{} idle: {}", format::duration(bubble.interval.len().0), bubble.root.cause)))
 }
 
 /// What the call of a root cause is: the one to blame, or only the one that launches what ends the bubble.
 fn root_call_name(root: &RootCause) -> &'static str {
-    let blamed = root.cause.blames_call() || matches!(root.rule, Rule::RecordedWait | Rule::LaunchCallLong);
-    if blamed { "Call" } else { "Next launch" }
+    if is_to_blame(root) { "Call" } else { "Next launch" }
+}
+
+/// Whether the call of a root cause is to blame, and not only the launch that came late or was held back.
+pub fn is_to_blame(root: &RootCause) -> bool {
+    root.cause.blames_call() || matches!(root.rule, Rule::RecordedWait | Rule::LaunchCallLong)
 }
 
 /// What the root cause of a bubble means there.
@@ -277,6 +315,9 @@ pub fn findings_of<'d>(doc: &'d Document, bubble: &Bubble) -> impl Iterator<Item
     found.iter().filter(move |finding| device.is_some_and(|device| finding.concerns(device, &bubble)))
 }
 
+/// The name of the fact how long after the start of its launch an op started.
+const LAUNCH_TO_START: &str = "Launch to start";
+
 /// How long an op took to start after its launch was called, and what it waited for as far as is known.
 fn latency_facts(doc: &Document, op: OpIdx, call: CallIdx, facts: &mut Vec<(&'static str, String)>) {
     let trace = &doc.trace;
@@ -289,12 +330,19 @@ fn latency_facts(doc: &Document, op: OpIdx, call: CallIdx, facts: &mut Vec<(&'st
             "Queued for",
             format!("{}, behind earlier work of its stream", format::duration((free - launched).0)),
         ));
-        facts.push(("Then started", format!("{} after that work", format::duration((start - free).0))));
+        let waited = doc.handovers_of(Item::Op(op)).filter(|handover| handover.then == Some(op));
+        let last = waited.filter_map(|handover| handover.first).max_by_key(|first| trace.ops.end[first.index()]);
+        let why = match last.filter(|first| trace.ops.end[first.index()] > free) {
+            Some(first) => format!(", when {} was over", op_on_stream(doc, first)),
+            None => String::new(),
+        };
+        facts.push(("Then started", format!("{} after that work{why}", format::duration((start - free).0))));
     } else if launch_found_idle_device(doc, op, launched) {
-        facts.push(("Launch latency", format::duration((start - launched).0)));
+        // Not the segment of a bubble that is called launch latency: that begins when the call is over.
+        facts.push((LAUNCH_TO_START, format!("{}, from the call's start", format::duration((start - launched).0))));
     } else {
         facts.push((
-            "Launch to start",
+            LAUNCH_TO_START,
             format!("{}, while the GPU had other work", format::duration((start - launched).0)),
         ));
     }
@@ -486,7 +534,7 @@ mod tests {
         let found = describe(&doc, Item::Op(op)).unwrap();
         assert_eq!((found.kind.as_str(), found.title.as_str()), ("Kernel", "gemm_kernel"));
         let fact = |name: &str| found.facts.iter().find(|(fact, _)| *fact == name).map(|(_, value)| value.clone());
-        assert_eq!(fact("Launch latency").as_deref(), Some("6.00 µs"));
+        assert_eq!(fact("Launch to start").as_deref(), Some("6.00 µs, from the call's start"));
         assert_eq!(fact("Duration").as_deref(), Some("60.0 µs"));
         assert_eq!(fact("Grid").as_deref(), Some("256 × 1 × 1"));
         let call = doc.trace.ops.launch(op).unwrap();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bubblescope::analysis::{Analysis, Bubble, Cause, DeviceAnalysis, FullAnalysis};
+use bubblescope::analysis::{Analysis, Bubble, Cause, DeviceAnalysis, FullAnalysis, Rule};
 use bubblescope::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, RangeIdx, StreamIdx, ThreadIdx, Trace};
 
 use crate::format;
@@ -253,10 +253,25 @@ impl Document {
         })
     }
 
-    /// The waits for events that made a bubble: none where something else did.
-    pub fn waits_of(&self, bubble: &Bubble) -> impl Iterator<Item = &Handover> {
-        let waited = bubble.root.cause == Cause::Dependency;
-        self.handovers.before(bubble.after).filter(move |_| waited)
+    /// The waits that made a bubble, for events or through the legacy default stream: none where something else did.
+    pub fn waits_of(&self, bubble: &Bubble) -> impl Iterator<Item = Handover> {
+        let through = default_stream_wait(bubble);
+        let events = bubble.root.cause == Cause::Dependency && through.is_none();
+        self.handovers.before(bubble.after).copied().filter(move |_| events).chain(through)
+    }
+
+    /// The waits that a thing has a part in.
+    pub fn handovers_of(&self, item: Item) -> impl Iterator<Item = Handover> {
+        let ended = if let Item::Op(op) = item { self.bubble_before(op) } else { None };
+        self.handovers.of(item).copied().chain(ended.and_then(default_stream_wait))
+    }
+
+    /// The bubble that an op ended.
+    fn bubble_before(&self, op: OpIdx) -> Option<&Bubble> {
+        let (start, device) = (*self.trace.ops.start.get(op.index())?, self.trace.op_device(op));
+        let found = self.analysis()?.devices.iter().find(|found| found.device == device)?;
+        let at = found.bubbles.partition_point(|bubble| bubble.interval.end < start);
+        found.bubbles.get(at).filter(|bubble| bubble.after == op)
     }
 
     /// The longest of the bubbles that are looked for, and of equals the first.
@@ -345,6 +360,12 @@ impl Document {
             found.bubbles[index].interval.contains(moment).then_some(at)
         })
     }
+}
+
+/// What the op after a bubble waited for through the legacy default stream.
+fn default_stream_wait(bubble: &Bubble) -> Option<Handover> {
+    let waited = bubble.root.cause == Cause::Dependency && bubble.root.rule == Rule::LegacyDefaultStream;
+    waited.then_some(Handover { first: Some(bubble.before), record: None, wait: None, then: Some(bubble.after) })
 }
 
 /// Whether a call is to blame for a bubble, or was open when it began.

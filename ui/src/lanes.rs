@@ -310,6 +310,15 @@ impl Canvas<'_> {
         }
     }
 
+    /// Outlines a thing that is to blame for nothing.
+    fn paint_dashes(&self, painter: &Painter, pick: Pick, stroke: Stroke) {
+        if let Some((rect, area)) = self.rect_of(pick) {
+            let rect = rect.expand(1.0);
+            let corners = [rect.left_top(), rect.right_top(), rect.right_bottom(), rect.left_bottom(), rect.left_top()];
+            painter.with_clip_rect(area).extend(Shape::dashed_line(&corners, stroke, 4.0, 3.0));
+        }
+    }
+
     /// Shades an interval of the common time scale over all rows.
     pub fn paint_band(&self, painter: &Painter, interval: Interval, fill: Color32) {
         let clamp = |x: f32| x.clamp(self.area.left() - 20.0, self.area.right() + 20.0);
@@ -347,25 +356,28 @@ impl Canvas<'_> {
                 self.paint_band_of(painter, pick.doc, doc.shifted(bubble.interval), fill);
                 self.paint_segments(painter, pick.doc, at);
                 let held = doc.waits_of(bubble).take(MOST_ARROWS);
-                held.for_each(|handover| self.paint_handover(painter, pick.doc, handover));
+                held.for_each(|handover| self.paint_handover(painter, pick.doc, &handover));
                 if let Some(call) = bubble.launch {
                     self.arrow(painter, pick.doc, Item::Call(call), Item::Op(bubble.after));
                 }
                 if let Some(call) = bubble.root.call {
-                    let blamed = Pick { doc: pick.doc, item: Item::Call(call) };
-                    self.paint_outline(painter, blamed, Stroke::new(2.0, self.palette.arrow));
+                    let call = Pick { doc: pick.doc, item: Item::Call(call) };
+                    match describe::is_to_blame(&bubble.root) {
+                        true => self.paint_outline(painter, call, Stroke::new(2.0, self.palette.arrow)),
+                        false => self.paint_dashes(painter, call, Stroke::new(1.0, self.palette.arrow)),
+                    }
                 }
             }
             Item::Op(op) => {
-                let held = doc.handovers.of(pick.item).take(MOST_ARROWS);
-                held.for_each(|handover| self.paint_handover(painter, pick.doc, handover));
+                let held = doc.handovers_of(pick.item).take(MOST_ARROWS);
+                held.for_each(|handover| self.paint_handover(painter, pick.doc, &handover));
                 if let Some(call) = doc.trace.ops.launch(op) {
                     self.arrow(painter, pick.doc, Item::Call(call), pick.item);
                 }
             }
             Item::Call(call) => {
-                let held = doc.handovers.of(pick.item).take(MOST_ARROWS);
-                held.for_each(|handover| self.paint_handover(painter, pick.doc, handover));
+                let held = doc.handovers_of(pick.item).take(MOST_ARROWS);
+                held.for_each(|handover| self.paint_handover(painter, pick.doc, &handover));
                 for &op in doc.trace.call_ops(call).iter().take(MOST_ARROWS) {
                     self.arrow(painter, pick.doc, pick.item, Item::Op(op));
                 }

@@ -295,6 +295,7 @@ fn legend_ui(ui: &mut Ui) {
         });
     }
     ui.weak("The colours of causes stand in the overview.");
+    ui.weak("Outlined: the call to blame for the chosen bubble. Dashed: to blame for nothing, only the next launch.");
 }
 
 fn keys_ui(ui: &mut Ui, group: &[Entry]) {

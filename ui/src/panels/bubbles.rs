@@ -66,9 +66,16 @@ impl Row for BubbleRow {
         Column::words("Confidence", "How sure that is", 80.0, |docs, row: Self| {
             row.cell(docs, |_, bubble| Cell::text(bubble.root.confidence.as_str()))
         }),
-        Column::words("Call", "The call to blame, or the launch that came late", 170.0, |docs, row: Self| {
-            row.cell(docs, |doc, bubble| call_name(doc, bubble.root.call))
-        }),
+        Column::words(
+            "Call",
+            "The call to blame; none where only the next launch came late",
+            170.0,
+            |docs, row: Self| {
+                row.cell(docs, |doc, bubble| {
+                    call_name(doc, bubble.root.call.filter(|_| describe::is_to_blame(&bubble.root)))
+                })
+            },
+        ),
         Column::words("Drained by", "The call that was open when the device ran dry", 150.0, |docs, row: Self| {
             row.cell(docs, |doc, bubble| call_name(doc, bubble.drained_by.map(|drain| drain.call)))
         }),

@@ -4,7 +4,7 @@ use eframe::egui::{self, Align, Layout, RichText, Ui};
 
 use super::link_ui;
 use crate::describe;
-use crate::document::{Document, Item, Pick};
+use crate::document::{BubbleRef, Document, Item, Pick};
 use crate::format;
 use crate::theme::Palette;
 use crate::timeline::{Action, Timeline};
@@ -74,14 +74,16 @@ pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: 
         }
     });
     if let Item::Bubble(at) = pick.item {
-        segments_ui(ui, doc, at, &palette);
+        let clicked = segments_ui(ui, doc, at, &palette);
+        actions.extend(clicked.map(|item| Action::Show(Pick { doc: pick.doc, item })));
     }
     findings
 }
 
-/// Where the nanoseconds of a bubble went.
-fn segments_ui(ui: &mut Ui, doc: &Document, at: crate::document::BubbleRef, palette: &Palette) {
-    let Some((device, bubble)) = doc.bubble(at) else { return };
+/// Where the nanoseconds of a bubble went. Gives the call or range that was clicked.
+fn segments_ui(ui: &mut Ui, doc: &Document, at: BubbleRef, palette: &Palette) -> Option<Item> {
+    let (device, bubble) = doc.bubble(at)?;
+    let mut clicked = None;
     ui.add_space(8.0);
     ui.strong("Where the time went");
     for segment in device.segments_of(bubble) {
@@ -91,13 +93,17 @@ fn segments_ui(ui: &mut Ui, doc: &Document, at: crate::document::BubbleRef, pale
             let figures = format!("{share} · {}", format::duration(segment.interval.len().0));
             // A number and its unit stay on one line.
             let figures = figures.replace(' ', "\u{a0}").replace("\u{a0}·\u{a0}", " · ");
-            ui.label(match describe::behind(doc, segment) {
-                Some(name) => format!("{} · {name} · {figures}", segment.kind),
-                None => format!("{} · {figures}", segment.kind),
-            });
+            ui.label(format!("{} · {figures}", segment.kind));
         });
         ui.indent(segment.interval.start.0, |ui| {
+            let item = segment.call().map(Item::Call).or(segment.range().map(Item::Range));
+            if let Some((name, item)) = describe::behind(doc, segment).zip(item)
+                && link_ui(ui, name).on_hover_text("Select it and show it").clicked()
+            {
+                clicked = Some(item);
+            }
             ui.add(egui::Label::new(RichText::new(describe::segment(segment.kind)).color(palette.weak_text)).wrap());
         });
     }
+    clicked
 }

@@ -312,7 +312,7 @@ fn the_text_at_the_pointer_tells_name_times_stream_and_launch_latency() {
     assert_eq!(selected(&harness), None);
     harness.hover_at(harness.get_by_label("Bubbles and ops").rect().center());
     harness.run_steps(4);
-    assert_eq!(harness.query_all_by_label("Launch latency").count(), 0, "it goes when the pointer does");
+    assert_eq!(harness.query_all_by_label("Launch to start").count(), 0, "it goes when the pointer does");
 }
 
 /// Ends of the curves that the last frame drew.

@@ -1,9 +1,10 @@
 //! What the window says is what the analysis knows.
 
 use bubblescope_ui::App;
-use bubblescope_ui::describe::{Description, describe};
+use bubblescope_ui::describe::{Description, describe, is_to_blame};
 use bubblescope_ui::document::{Item, Pick};
 use bubblescope_ui::panels::Tab;
+use eframe::egui::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 
@@ -79,12 +80,17 @@ fn a_bubble_says_why_and_names_its_finding() {
 #[test]
 fn a_launch_latency_is_no_time_in_a_queue() {
     for (name, latency, queued, then) in [
-        ("sync", Some("9.26 µs"), None, None),
-        ("default-stream", None, Some("10.6 ms, behind earlier work of its stream"), Some("34.5 µs after that work")),
+        ("sync", Some("9.26 µs, from the call's start"), None, None),
+        (
+            "default-stream",
+            None,
+            Some("10.6 ms, behind earlier work of its stream"),
+            Some("34.5 µs after that work, when stir_all on stream 16 was over"),
+        ),
         ("pageable-copy", None, Some("46.6 µs, behind earlier work of its stream"), Some("81.9 µs after that work")),
     ] {
         let [_, op] = longest_bubble(&window(name));
-        let facts = ["Launch latency", "Queued for", "Then started"].map(|name| fact(&op, name));
+        let facts = ["Launch to start", "Queued for", "Then started"].map(|name| fact(&op, name));
         assert_eq!(facts, [latency, queued, then], "{name}");
     }
 }
@@ -145,4 +151,58 @@ fn the_details_of_anything_are_as_wide_as_those_of_anything_else() {
             assert_eq!(harness.get_by_label("timeline").rect(), whole, "{name}: {item:?}");
         }
     }
+}
+
+#[test]
+fn an_op_that_waited_through_the_default_stream_names_what_it_waited_for() {
+    let [bubble, op] = longest_bubble(&window("default-stream"));
+    let (before, after) = (fact(&bubble, "Before").unwrap(), fact(&bubble, "After").unwrap());
+    assert!(before.contains(" on stream ") && after.contains(" on stream ") && before != after, "{bubble:?}");
+    for described in [&bubble, &op] {
+        assert_eq!(fact(described, "Waits for"), Some(before), "{described:?}");
+    }
+    let [same, _] = longest_bubble(&window("sync"));
+    assert_eq!(fact(&same, "Before"), Some("stir_all"), "on one stream it goes without saying");
+}
+
+#[test]
+fn no_call_is_named_as_to_blame_that_only_came_next() {
+    for (name, blames) in [
+        ("host-bound", false),
+        ("launch-bound", false),
+        ("default-stream", false),
+        ("graph-internal", false),
+        ("sync", true),
+        ("dependency", true),
+    ] {
+        let mut harness = window(name);
+        harness.state_mut().panels.tab = Tab::Bubbles;
+        harness.run_steps(3);
+        let named = harness.state().docs[0].bubbles().filter(|(_, bubble)| is_to_blame(&bubble.root)).count();
+        assert_eq!(named > 100, blames, "{name}: {named}");
+    }
+}
+
+#[test]
+fn the_call_that_holds_most_of_a_bubble_is_named_and_led_to() {
+    let mut harness = window("launch-bound");
+    let [bubble, _] = longest_bubble(&harness);
+    let held = fact(&bubble, "Mostly in").unwrap();
+    assert!(held.starts_with("cuLaunchKernel (") && held.ends_with("57.5 % of the bubble"), "{held}");
+    let names: Vec<&str> = bubble.facts.iter().map(|(name, _)| *name).collect();
+    let at = |name: &str| names.iter().position(|other| *other == name).unwrap();
+    assert!(at("Mostly in") < at("Next launch"), "{names:?}");
+    let (at, found) = {
+        let doc = &harness.state().docs[0];
+        let (at, bubble) = doc.bubbles().max_by_key(|(_, bubble)| bubble.interval.len()).unwrap();
+        let (device, _) = doc.bubble(at).unwrap();
+        let first = device.segments_of(bubble).iter().find_map(|piece| piece.call()).unwrap();
+        (at, Item::Call(first))
+    };
+    harness.state_mut().timeline.selected = Some(Pick { doc: 0, item: Item::Bubble(at) });
+    harness.run_steps(3);
+    // Links of the facts hold more than the name.
+    harness.get_all_by_role_and_label(Role::Link, "cuLaunchKernel").next().unwrap().click();
+    harness.run_steps(3);
+    assert_eq!(harness.state().timeline.selected.unwrap().item, found);
 }
