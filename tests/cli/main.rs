@@ -128,6 +128,34 @@ fn traces_are_compared_by_iteration_without_claims_about_answers_and_unprofiled_
 }
 
 #[test]
+fn a_cut_trace_is_compared_with_a_mark_or_without_figures() {
+    let whole = fixture("kernels-1/sync.bubcap");
+    let bytes = fs::read(&whole).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("cut.bubcap");
+    let (mut marked, mut unusable) = (0, 0);
+    for part in 1..12 {
+        fs::write(&cut, &bytes[..bytes.len() * part / 12 - 1]).unwrap();
+        let (code, json, _) = outcome(bubble_report().arg("compare").args([&whole, &cut]).args(["--format", "json"]));
+        if code != 0 {
+            continue;
+        }
+        let compare: Value = serde_json::from_str(&json).unwrap();
+        let broken = &compare["variants"][1];
+        let has_figures = broken["profiled"].is_object();
+        assert_eq!(broken["unusable"].is_string(), !has_figures, "{part}: {broken}");
+        if has_figures {
+            marked += 1;
+            assert!(broken["marks"].to_string().contains("it was cut"), "{part}: {broken}");
+        } else {
+            unusable += 1;
+            assert!(broken["speedup"].is_null() && broken["recorded"].is_null() && broken["iterations"] == 0);
+        }
+    }
+    assert!(unusable > 0, "{marked} marked, {unusable} unusable");
+}
+
+#[test]
 fn a_kept_campaign_is_compared_with_its_walls() {
     let (code, json, _) = outcome(bubble_report().arg("compare").arg(fixture("kernels-12")).args(["--format", "json"]));
     assert_eq!(code, 0);

@@ -382,7 +382,8 @@ fn no_bubble_is_counted_with_two_calls() {
             let (_, bubbles) = evidence.text.split_once("; ")?;
             bubbles.split_once(" bubble")?.0.replace(',', "").parse::<usize>().ok()
         });
-        let ours = full.analysis.devices[0].bubbles.iter().filter(|bubble| finding.concerns(bubble)).count();
+        let device = &full.analysis.devices[0];
+        let ours = device.bubbles.iter().filter(|bubble| finding.concerns(device, bubble)).count();
         assert_eq!(counted.sum::<usize>(), ours, "{planted}: {:?}", finding.evidence);
     }
 }

@@ -1,8 +1,12 @@
 //! What the window says is what the analysis knows.
 
+use std::time::{Duration, Instant};
+
+use bubblescope::trace::{Interval, Ns};
 use bubblescope_ui::App;
 use bubblescope_ui::describe::{Description, describe, is_to_blame};
 use bubblescope_ui::document::{Item, Pick};
+use bubblescope_ui::format;
 use bubblescope_ui::panels::Tab;
 use eframe::egui::Role;
 use egui_kittest::Harness;
@@ -205,4 +209,42 @@ fn the_call_that_holds_most_of_a_bubble_is_named_and_led_to() {
     harness.get_all_by_role_and_label(Role::Link, "cuLaunchKernel").next().unwrap().click();
     harness.run_steps(3);
     assert_eq!(harness.state().timeline.selected.unwrap().item, found);
+}
+
+#[test]
+fn a_marked_interval_is_told_about_as_a_whole() {
+    let mut harness = window("module-load");
+    let (interval, idle) = {
+        let doc = &harness.state().docs[0];
+        let (_, bubble) = doc.bubbles().max_by_key(|(_, bubble)| bubble.interval.len()).unwrap();
+        let middle = Ns(bubble.interval.start.0.midpoint(bubble.interval.end.0));
+        let interval = Interval::new(middle, doc.trace.ops.end[bubble.after.index()]);
+        (doc.shifted(interval), bubble.interval.end - middle)
+    };
+    harness.state_mut().panels.tab = Tab::Measure;
+    harness.state_mut().timeline.measured = Some(interval);
+    let start = Instant::now();
+    while harness.state().panels.measured.figures().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(20), "the figures never come");
+        std::thread::sleep(Duration::from_millis(5));
+        harness.run_steps(1);
+    }
+    harness.run_steps(2);
+    let (whole, idle) = (interval.len().0, idle.0);
+    let share = format::percent(idle, whole);
+    let said = format!("stands idle for {share} of {}: {}", format::duration(whole), format::duration(idle));
+    harness.get_by_label_contains(&said);
+}
+
+#[test]
+fn where_nothing_would_gain_enough_both_panels_say_so_and_what_was_looked_at_stands_above() {
+    let mut harness = window("graph-internal");
+    assert!(harness.state().docs[0].full().unwrap().findings.found.is_empty());
+    let nothing = "nothing was found that would gain enough";
+    let scope = harness.get_by_label_contains("set-up and warm-up are left out").rect();
+    let fix = harness.get_by_label(nothing).rect();
+    assert!(scope.bottom() <= fix.top(), "{scope} {fix}");
+    harness.state_mut().panels.tab = Tab::Findings;
+    harness.run_steps(3);
+    harness.get_by_label_contains(nothing);
 }
