@@ -126,12 +126,6 @@ fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, Str
     }
 }
 
-/// An op and its stream.
-fn op_on_stream(doc: &Document, op: OpIdx) -> String {
-    let stream = doc.trace.ops.stream.get(op.index()).map_or_else(String::new, |&at| stream_name(doc, at));
-    format!("{} on {stream}", op_name(doc, op))
-}
-
 /// The name of the fact in which call most of a bubble passed, where that is another than the one of the root cause.
 const MOSTLY_IN: &str = "Mostly in";
 
