@@ -163,7 +163,7 @@ impl FileDialogs {
                 Ok(Answer::Chosen(paths)) => return Some((purpose, paths)),
                 Ok(Answer::Closed) => {}
                 Ok(Answer::NotShown) | Err(TryRecvError::Disconnected) => {
-                    self.fall_back(purpose, title, &suggested, true)
+                    self.fall_back(purpose, title, &suggested, true);
                 }
                 Err(TryRecvError::Empty) => self.waiting = Some((purpose, title, suggested, answers)),
             }
