@@ -21,6 +21,7 @@
 
 mod correlation;
 mod field;
+mod layout;
 mod records;
 mod sizes;
 mod walk;

@@ -23,7 +23,8 @@ fn every_kind(table: &SizeTable) -> Vec<u8> {
 #[cfg(target_pointer_width = "64")]
 mod layout {
     use super::*;
-    use crate::decode::records::{Place, places};
+    use crate::decode::layout::Place;
+    use crate::decode::records::places;
     use std::mem::size_of;
 
     #[test]
