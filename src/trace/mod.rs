@@ -4,6 +4,7 @@
 
 mod api;
 mod builder;
+mod derived;
 pub mod file;
 mod ids;
 mod link;

@@ -7,7 +7,8 @@ use super::super::ids::{ContextIdx, CorrelationId, GraphId, ProcessIdx, StreamId
 use super::super::meta::{CaptureMode, WorkloadRun};
 use super::super::model::{Detail, Device, MemoryKind, OverheadKind, RangeKind, StreamKind, SyncKind, Trace};
 use super::super::time::{Interval, Ns};
-use super::read::{guarded, is_guarded, read_checked};
+use super::read::guard::{guarded, is_guarded};
+use super::read::read_checked;
 use super::schema::{GROUP_ROWS, Spelled, most_rows, padding};
 use super::{TraceFileError, read, read_path, write, write_path};
 use crate::progress::Unwatched;
