@@ -1,5 +1,7 @@
 //! What the analysis says of recordings from an H200 in which the device idles for one known reason each.
 
+#![expect(clippy::unwrap_used, reason = "a test helper that fails fails the test")]
+
 mod recorded;
 
 use std::collections::BTreeMap;

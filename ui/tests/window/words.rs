@@ -200,7 +200,7 @@ fn the_call_that_holds_most_of_a_bubble_is_named_and_led_to() {
         let doc = &harness.state().docs[0];
         let (at, bubble) = doc.bubbles().max_by_key(|(_, bubble)| bubble.interval.len()).unwrap();
         let (device, _) = doc.bubble(at).unwrap();
-        let first = device.segments_of(bubble).iter().find_map(|piece| piece.call()).unwrap();
+        let first = device.segments_of(bubble).iter().find_map(bubblescope::analysis::Segment::call).unwrap();
         (at, Item::Call(first))
     };
     harness.state_mut().timeline.selected = Some(Pick { doc: 0, item: Item::Bubble(at) });
