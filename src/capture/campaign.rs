@@ -1,7 +1,7 @@
 //! Many repetitions of several variants, interleaved, so that a machine whose speed drifts is fair to all of them.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use cupti::Config;
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use workloads::RunSpec;
 
 use super::child::{self, Recording, Repeat, RepetitionError};
+use crate::atomic::write_atomically;
 use crate::trace::Ns;
 
 /// What to run and how often.
@@ -112,7 +113,7 @@ impl Campaign {
     pub fn save(&self, folder: &Path) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
-        fs::write(folder.join(CAMPAIGN_FILE), text)
+        write_atomically(&folder.join(CAMPAIGN_FILE), |out| out.write_all(&text))
     }
 
     /// Reads the campaign of a folder.
