@@ -147,10 +147,10 @@ fn the_read_back_is_found_with_its_remedy_and_a_click_goes_there() {
         assert!(harness.query_all_by_label_contains(text).count() > 0, "{text} is shown");
     }
     let moment = finding.evidence.iter().find_map(|evidence| evidence.at.first()).unwrap();
-    let link = format!("at {}", bubblescope_ui::format::moment(moment.0));
-    harness.get_all_by_label(&link).next().unwrap().scroll_to_me();
+    let link = format!("cuMemcpyDtoH at {}", bubblescope_ui::format::moment(moment.0));
+    harness.get_all_by_label_contains(&link).next().unwrap().scroll_to_me();
     harness.run_steps(3);
-    harness.get_all_by_label(&link).next().unwrap().click();
+    harness.get_all_by_label_contains(&link).next().unwrap().click();
     harness.run_steps(3);
     let app = harness.state();
     let pick = app.timeline.selected.unwrap();
