@@ -76,11 +76,14 @@ fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
         site,
         at: moments.iter().take(3).copied().collect(),
     };
-    let all = idle_in(subject, SegmentKind::HostCode);
+    let elsewhere = match idle_in(subject, SegmentKind::HostCode) - code {
+        more if more > Ns::ZERO => format!(", {} in other idle time", time(more)),
+        _ => String::new(),
+    };
     let promise = format!(
-        "the promise is for all of the program's own code between CUDA calls in half its time: {} of it lies in idle \
-         time, in these bubbles and in others, and some runs beside the GPU's work and gains nothing",
-        time(all)
+        "the gain is that of all of the program's own code between CUDA calls in half its time: {} of it lies in these \
+         bubbles{elsewhere}, the rest beside the GPU's work, where it holds up later launches too",
+        time(code)
     );
     let mut evidence = vec![evidence, Evidence { text: promise, ..Evidence::default() }];
     if subject.trace.ranges.is_empty() {
