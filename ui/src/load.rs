@@ -100,8 +100,9 @@ pub struct Loading {
     pub instead_of: Option<u64>,
     /// Whether it is a file that can be opened again.
     pub is_file: bool,
-    /// Whether the window shows it from its beginning: it was asked for while nothing else was being read.
-    pub fresh: bool,
+    /// The order of the first of those that are read at the same time. The window shows them from their beginning when one
+    /// of them comes, and leaves what was done since alone when the others do.
+    pub together: u64,
     meanwhile: Arc<Meanwhile>,
     started: Instant,
     results: Receiver<Loaded>,
@@ -167,7 +168,7 @@ impl Loading {
             before: Vec::new(),
             instead_of: None,
             is_file: false,
-            fresh: false,
+            together: 0,
             meanwhile,
             started: Instant::now(),
             results,

@@ -92,6 +92,8 @@ pub struct App {
     replaced: u64,
     /// How many traces were asked for.
     asked: u64,
+    /// Of those that were asked for together, the last that are shown: see [`Loading::together`].
+    begun: u64,
     loading: Vec<Loading>,
     now: f64,
 }
@@ -160,7 +162,8 @@ impl App {
     fn wait_for(&mut self, mut loading: Loading) {
         self.asked += 1;
         loading.order = self.asked;
-        loading.fresh = !self.loading.iter().any(|other| other.stage == Stage::Reading);
+        let reading = self.loading.iter().find(|other| other.stage == Stage::Reading);
+        loading.together = reading.map_or(loading.order, |other| other.together);
         self.loading.push(loading);
     }
 
@@ -213,7 +216,8 @@ impl App {
                     background::release(document);
                     return false;
                 }
-                if loading.fresh {
+                if loading.together > self.begun {
+                    self.begun = loading.together;
                     self.start_afresh();
                 }
                 self.warn_of(&document);
