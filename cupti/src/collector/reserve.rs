@@ -22,7 +22,7 @@ pub(super) struct Reserve {
     least: usize,
     most: usize,
     wanted: usize,
-    /// Since when half as many or fewer would do.
+    /// Since when a quarter of them or fewer would do.
     calm_since: Option<Instant>,
     /// Bytes that had arrived, over the last [`OVER`].
     arrived: VecDeque<(Instant, u64)>,

@@ -3,7 +3,7 @@
 use super::super::scene::Scene;
 use super::super::{Cause, Rule, SegmentKind};
 use super::{analysis, causes, segments};
-use crate::trace::{CorrelationId, Detail, GraphId, MemoryKind, Ns, OpInput, OpKind};
+use crate::trace::{Detail, MemoryKind, Ns, OpKind};
 
 #[test]
 fn gaps_within_one_graph_launch_are_its_own() {
@@ -145,19 +145,7 @@ fn captured_calls_build_their_graph() {
 /// A graph launch with one node, which starts 1 µs after the call and takes 1 µs.
 fn graph_launch(scene: &mut Scene, correlation: u64, graph: u32, call: (i64, i64)) {
     scene.call("cudaGraphLaunch_v10000", correlation, call.0, call.1);
-    let (stream, name) = (scene.stream(7), scene.builder.name("node"));
-    scene.builder.push_op(OpInput {
-        start: call.1 + 1_000,
-        end: call.1 + 2_000,
-        stream,
-        kind: OpKind::Kernel,
-        name,
-        correlation: CorrelationId(correlation),
-        bytes: 0,
-        graph: GraphId(graph),
-        graph_node: 0,
-        detail: Detail::None,
-    });
+    scene.node(7, correlation, graph, (call.1 + 1_000, call.1 + 2_000));
 }
 
 #[test]
