@@ -49,7 +49,9 @@ impl Search {
     pub(crate) fn hear(&mut self, event: &Event<'_>, thread: i32, armed: bool) -> Option<Turn> {
         match (self.found, *event) {
             (_, Event::TextRegistered { handle, text }) if text.to_bytes() == self.name.as_bytes() => {
-                self.handles.push(handle);
+                if !self.handles.contains(&handle) {
+                    self.handles.push(handle);
+                }
                 None
             }
             (Found::Nothing, Event::RangePushed { domain, text }) if armed && self.is_meant(text) => {

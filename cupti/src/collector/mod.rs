@@ -383,7 +383,7 @@ fn begin(reserved: Reserved, path: &Path, late: bool, on_fault: OnFault) -> Resu
     let _ = shared.messages.send(shared.tick(0));
 
     let most = config.memory_limit / 4 / shared.pool.buffer_bytes();
-    let reserve = Reserve::new(shared.pool.buffer_bytes(), config.buffers.div_ceil(2), most);
+    let reserve = Reserve::new(shared.pool.buffer_bytes(), shared.pool.mapped(), config.buffers.div_ceil(2), most);
     let spooler = Spooler::new(shared, out, sizes, reserve, on_fault);
     spawn("bubbles-spool", move || spooler.run(&inbox)).inspect_err(|_| shared.let_go())?;
     let (stop, stop_inbox) = bounded(1);

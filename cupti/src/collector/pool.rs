@@ -111,6 +111,11 @@ impl Pool {
         self.allocated.load(Ordering::Relaxed) as u64
     }
 
+    /// How many large buffers have as much memory as all there are, wherever they are.
+    pub(super) fn mapped(&self) -> usize {
+        self.allocated.load(Ordering::Relaxed).div_ceil(self.large)
+    }
+
     /// Large buffers that are free.
     pub(super) fn ready(&self) -> usize {
         self.free.take.len()
@@ -124,9 +129,14 @@ impl Pool {
         }
     }
 
-    /// Gives so many free buffers back to the system, and all small ones, which were made when memory was short.
+    /// Gives free buffers back to the system, as much memory as so many large ones have: small ones first, which were
+    /// made when memory was short.
     pub(super) fn give_up(&self, count: usize) {
-        for buffer in self.free.take.try_iter().take(count).chain(self.free_small.take.try_iter()) {
+        let mut left = count.saturating_mul(self.large);
+        while left > 0
+            && let Ok(buffer) = self.free_small.take.try_recv().or_else(|_| self.free.take.try_recv())
+        {
+            left = left.saturating_sub(buffer.len);
             self.unmap(buffer);
         }
     }
@@ -212,7 +222,9 @@ mod tests {
             pool.give_back(buffer, 10);
         }
         pool.give_up(3);
-        assert_eq!((pool.ready(), allocated()), (1, 1 << 20), "and all small ones");
+        assert_eq!((pool.ready(), allocated()), (4, 5 << 20), "small ones first");
+        pool.give_up(3);
+        assert_eq!((pool.ready(), allocated()), (2, 2 << 20), "then large ones");
         pool.give_up(usize::MAX);
         assert_eq!((pool.ready(), allocated()), (0, 0));
     }

@@ -2,7 +2,7 @@
 
 use super::file::SpoolFile;
 use super::held::Held;
-use super::reserve::{Change, Reserve};
+use super::reserve::{Change, Reserve, Stock};
 use super::shared::{Message, Shared};
 use super::strides::Strides;
 use super::texts::Texts;
@@ -101,7 +101,8 @@ impl Spooler {
 
     fn look_after_pool(&mut self, at: Instant, arrived: u64, waiting: usize) {
         let pool = &self.shared.pool;
-        match self.reserve.change(at, arrived, pool.ready().saturating_add(waiting)) {
+        let stock = Stock { mapped: pool.mapped(), spare: pool.ready().saturating_add(waiting) };
+        match self.reserve.change(at, arrived, stock) {
             Change::None => {}
             Change::Map(count) => pool.map(count),
             Change::Unmap(count) => pool.give_up(count),

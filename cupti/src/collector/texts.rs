@@ -8,18 +8,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// No text is taken longer than this.
 const LONGEST: usize = 64 << 10;
 
+/// The memory that known texts may take. A program that marks each of its steps with a text of its own, or compiles
+/// kernels all the time, has ever more of them.
+const ROOM: usize = 32 << 20;
+/// What a text takes beside its own bytes, at most: its entry in a table that may be half empty, and its allocation.
+const BESIDE: usize = 4 * size_of::<(u64, Seen)>() + 16;
+
 /// The texts seen so far, by pointer. A pointer may be reused for another text once a module is unloaded, so in each
-/// buffer the text of each pointer is compared once.
-#[derive(Debug, Default)]
+/// buffer the text of each pointer is compared once. When the texts take more memory than they may, those that were not
+/// seen lately are forgotten, to be told again when they come back.
+#[derive(Debug)]
 pub(super) struct Texts {
     seen: FxHashMap<u64, Seen>,
+    /// Memory that they take, and may take.
+    bytes: usize,
+    room: usize,
     scratch: Vec<u8>,
+}
+
+impl Default for Texts {
+    fn default() -> Self {
+        Self { seen: FxHashMap::default(), bytes: 0, room: ROOM, scratch: Vec::new() }
+    }
 }
 
 #[derive(Debug)]
 struct Seen {
     text: Box<[u8]>,
     buffer: u64,
+}
+
+impl Seen {
+    fn bytes(&self) -> usize {
+        self.text.len() + BESIDE
+    }
 }
 
 impl Texts {
@@ -42,9 +64,25 @@ impl Texts {
             _ => {
                 let text = String::from_utf8_lossy(&self.scratch).into_owned().into_boxed_str();
                 news.push(Text { pointer, text });
-                self.seen.insert(pointer, Seen { text: self.scratch.as_slice().into(), buffer });
+                let seen = Seen { text: self.scratch.as_slice().into(), buffer };
+                self.bytes += seen.bytes();
+                self.bytes -= self.seen.insert(pointer, seen).map_or(0, |old| old.bytes());
+                if self.bytes > self.room {
+                    self.forget(buffer);
+                }
             }
         }
+    }
+
+    /// Forgets what was not seen in this buffer, or everything if that leaves little room.
+    fn forget(&mut self, buffer: u64) {
+        self.seen.retain(|_, seen| seen.buffer == buffer);
+        self.bytes = self.seen.values().map(Seen::bytes).sum();
+        if self.bytes > self.room / 2 {
+            self.seen.clear();
+            self.bytes = 0;
+        }
+        self.seen.shrink_to_fit();
     }
 }
 
@@ -126,6 +164,30 @@ mod tests {
         std::hint::black_box(&mut text);
         texts.of_record(kind::CONCURRENT_KERNEL, &record, 2, &mut news);
         assert_eq!(news.iter().map(|t| &*t.text).collect::<Vec<_>>(), ["first", "First"]);
+    }
+
+    #[test]
+    fn ever_new_texts_take_no_more_than_their_room_and_are_told_again() {
+        const ROOM: usize = 64 << 10;
+        let all: Vec<String> = (0..5000).map(|at| format!("step {at}\0")).collect();
+        // One of them in every buffer, the others in one each, or all in one buffer.
+        for each in [20, all.len()] {
+            let mut texts = Texts { room: ROOM, ..Texts::default() };
+            let (mut known, mut told) = (FxHashMap::default(), 0);
+            for (buffer, some) in (0..).zip(all.chunks(each)) {
+                let mut news = Vec::new();
+                for text in some.iter().chain(&all[..1]) {
+                    texts.of_record(kind::CONCURRENT_KERNEL, &kernel(text.as_ptr() as u64), buffer, &mut news);
+                    assert!(texts.bytes <= ROOM && texts.seen.capacity() * size_of::<(u64, Seen)>() <= ROOM);
+                }
+                told += news.len();
+                known.extend(news.into_iter().map(|news| (news.pointer, news.text)));
+                for text in some.iter().chain(&all[..1]) {
+                    assert_eq!(*known[&(text.as_ptr() as u64)], text[..text.len() - 1]);
+                }
+            }
+            assert!(told <= all.len() + all.len() / 50, "{told} for {}", all.len());
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// A scenario's name, and its body, which is told where to put a spool.
 pub(crate) type Scenario = (&'static str, fn(&Path));
@@ -130,6 +131,18 @@ impl Mock {
         self.function::<extern "C" fn(u32, u32)>("mock_launch")(threads, launches);
     }
 
+    /// Threads that launch for a time, so many bytes of records a second all together; in bursts of this
+    /// period, in milliseconds, if it is not 0.
+    pub(crate) fn stream(&self, threads: u32, length: Duration, bytes_per_second: u64, period: u32) {
+        let stream = self.function::<extern "C" fn(u32, u32, u64, u32)>("mock_stream");
+        stream(threads, u32::try_from(length.as_millis()).unwrap(), bytes_per_second, period);
+    }
+
+    /// `cuCtxDestroy_v2`.
+    pub(crate) fn destroy_context(&self) {
+        self.function::<extern "C" fn(u32, u32)>("mock_call")(1, 322);
+    }
+
     pub(crate) fn unfinished(&self) {
         self.function::<extern "C" fn()>("mock_unfinished")();
     }
@@ -171,6 +184,8 @@ pub(crate) struct Spool {
     pub(crate) anchors: Vec<Anchor>,
     pub(crate) drops: Option<Drops>,
     pub(crate) status: Status,
+    /// Bytes of all buffers, each time they were told.
+    pub(crate) pool_bytes: Vec<u64>,
     pub(crate) notes: Vec<Note>,
     pub(crate) end: Option<End>,
     sizes: Vec<(u32, usize)>,
@@ -195,6 +210,7 @@ impl Spool {
             anchors: Vec::new(),
             drops: None,
             status: Status::default(),
+            pool_bytes: Vec::new(),
             notes: Vec::new(),
             end: None,
         };
@@ -220,7 +236,10 @@ impl Spool {
                 Chunk::CallbackNames(names) => spool.callback_names.extend(names.into_iter().map(|n| n.name.into())),
                 Chunk::Anchor(anchor) => spool.anchors.push(anchor),
                 Chunk::Drops(drops) => spool.drops = Some(drops),
-                Chunk::Status(status) => spool.status = status,
+                Chunk::Status(status) => {
+                    spool.status = status;
+                    spool.pool_bytes.push(status.pool_bytes);
+                }
                 Chunk::Beside(_) => panic!("a recorder knows nothing beside"),
                 Chunk::Note(note) => spool.notes.push(note),
                 Chunk::End(end) => spool.end = Some(end),

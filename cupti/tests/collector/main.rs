@@ -19,6 +19,7 @@ macro_rules! scenarios {
     };
 }
 
+mod allocated;
 mod common;
 mod driver;
 mod inject;

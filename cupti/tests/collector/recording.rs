@@ -1,5 +1,6 @@
 //! Whole recordings.
 
+use crate::allocated;
 use crate::common::{self, Mock, Spool, run_child};
 use cupti::loader::{CuptiSource, Driver, LoaderError};
 use cupti::spool::{Ending, Graphs, Reader};
@@ -349,6 +350,10 @@ scenarios! {
         assert_eq!(spool.notes.len(), 1);
     };
 
+    memory_stays_the_same_at_a_steady_rate("") |path| memory_stays_the_same(path, 0);
+
+    memory_stays_the_same_in_bursts("") |path| memory_stays_the_same(path, 20);
+
     unloadable_config_values_are_bent("") |path| {
         let odd = Config { buffer_bytes: 1, buffers: 0, flush_interval: Duration::ZERO, ..config() };
         let recorder = start(&odd, path).unwrap();
@@ -357,6 +362,36 @@ scenarios! {
         let summary = recorder.stop().unwrap();
         assert_nothing_lost(&mock, &summary, &Spool::read(path));
     };
+}
+
+/// Rounds of the same work, with threads that stay, many that come and go, and contexts that are destroyed: after the
+/// first ones, each leaves the memory as it found it.
+fn memory_stays_the_same(path: &Path, period: u32) {
+    const ROUNDS: usize = 8;
+    let recorder = start(&config(), path).unwrap();
+    let mock = Mock::loaded();
+    let mut allocated = Vec::with_capacity(ROUNDS);
+    // Some full buffers, for which the writer makes room.
+    mock.launch(1, 1000);
+    for _ in 0..ROUNDS {
+        mock.stream(4, Duration::from_millis(80), 8_000_000, period);
+        for _ in 0..5 {
+            mock.launch(8, 20);
+            mock.destroy_context();
+        }
+        (0..500).for_each(|_| mock.empty_buffer());
+        assert!(recorder.drain(Duration::from_secs(10)));
+        allocated.push(allocated::at_rest());
+    }
+    let summary = recorder.stop().unwrap();
+    let spool = Spool::read(path);
+    assert_nothing_lost(&mock, &summary, &spool);
+    // Queues have some blocks more or fewer; eight bytes for each buffer would be seen, or one for each record.
+    let (first, last) = (allocated[..ROUNDS / 2].iter().max().unwrap(), allocated[ROUNDS - 1]);
+    assert!(last < first + (8 << 10), "{allocated:?}");
+    // A busy machine may need buffers for all of a round at once, but not for two.
+    let most = spool.pool_bytes.iter().max().unwrap() / (64 << 10);
+    assert!(most < 800 && summary.buffers > 300, "{most}, {summary:?}");
 }
 
 /// Scenarios whose child ends in a way of its own.

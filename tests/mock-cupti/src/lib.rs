@@ -12,6 +12,7 @@
 //! | `complete` | `worker`: buffers are completed on a thread of the library's own |
 //! | `timestamp` | `fails`: `cuptiGetTimestamp` does not work |
 //! | `times` | `now`: records have the time at which they are made, not one that follows from their correlation id |
+//! | `names` | so many kernels, each with a name of its own at a place of its own (0: one) |
 //!
 //! Under the name `libcuda.so.1` it plays libcuda: `MOCK_CUDA` is the result of its functions (0), so 34 makes it the
 //! toolkit's stub.
@@ -26,13 +27,14 @@ mod callbacks;
 mod counters;
 mod cuda;
 mod options;
+mod stream;
 mod work;
 
 use counters::{Counter, outside_callback};
 use options::options;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SUCCESS: u32 = 0;
 const INVALID_PARAMETER: u32 = 1;
@@ -287,6 +289,14 @@ pub unsafe extern "C" fn cuptiActivityGetNumDroppedRecords(_: *mut c_void, _: u3
 #[unsafe(no_mangle)]
 pub extern "C" fn mock_launch(threads: u32, launches: u32) {
     work::launch(threads, launches);
+}
+
+/// Runs `threads` threads for a time, which launch as fast as they can, or so that all together make so many bytes of
+/// records a second; in bursts of this period, if it is not 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn mock_stream(threads: u32, milliseconds: u32, bytes_per_second: u64, period: u32) {
+    let rate = stream::Rate::with_period(period);
+    stream::run(threads, Duration::from_millis(milliseconds.into()), bytes_per_second, rate);
 }
 
 /// Fills a buffer with one finished kernel, one that still runs, and a record that was never filled in, for the next

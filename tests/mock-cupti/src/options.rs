@@ -11,6 +11,7 @@ pub(crate) struct Options {
     pub(crate) complete_on_worker: bool,
     pub(crate) timestamp_fails: bool,
     pub(crate) times_now: bool,
+    pub(crate) names: u32,
 }
 
 pub(crate) fn options() -> &'static Options {
@@ -32,6 +33,7 @@ pub(crate) fn options() -> &'static Options {
             complete_on_worker: value("complete").as_deref() == Some("worker"),
             timestamp_fails: value("timestamp").as_deref() == Some("fails"),
             times_now: value("times").as_deref() == Some("now"),
+            names: number("names").unwrap_or(0),
         }
     })
 }

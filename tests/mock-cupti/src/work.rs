@@ -2,10 +2,11 @@
 
 use crate::counters::{Counter, callback};
 use crate::options::options;
+use crate::stream;
 use std::cell::UnsafeCell;
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
+use std::sync::{Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub(crate) type Requested = Option<unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize)>;
 pub(crate) type Completed = Option<unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize)>;
@@ -47,12 +48,31 @@ fn state() -> MutexGuard<'static, State> {
 /// Whether kernels are recorded.
 static RECORDING: AtomicBool = AtomicBool::new(false);
 
+/// Whether work is recorded.
+pub(crate) fn is_recording() -> bool {
+    RECORDING.load(Ordering::SeqCst)
+}
+
 static CORRELATION: AtomicU32 = AtomicU32::new(0);
+
+/// The number of one more launch.
+pub(crate) fn correlation() -> u32 {
+    CORRELATION.fetch_add(1, Ordering::SeqCst) + 1
+}
 
 struct Name(UnsafeCell<[u8; 32]>);
 // SAFETY: it is changed only by `rename`, which tests call while nothing else runs.
 unsafe impl Sync for Name {}
 static NAME: Name = Name(UnsafeCell::new(*b"_Z6kernelPfi\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"));
+
+/// Where the name of a launch's kernel is.
+fn name(correlation: u32) -> u64 {
+    static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
+    let name = |at: u32| CString::new(format!("_Z8kernel{at:02}Pfi")).unwrap_or_default();
+    let names = NAMES.get_or_init(|| (0..options().names).map(name).collect());
+    let one = names.get(correlation as usize % names.len().max(1));
+    one.map_or(NAME.0.get() as u64, |name| name.as_ptr() as u64)
+}
 
 pub(crate) fn rename() {
     let name = b"_Z7anotherPfi\0";
@@ -105,7 +125,7 @@ pub(crate) fn stride(kind: u32) -> Option<usize> {
 
 /// A buffer of the client that records are written into.
 #[derive(Debug)]
-struct Filling {
+pub(crate) struct Filling {
     start: *mut u8,
     size: usize,
     used: usize,
@@ -117,7 +137,7 @@ unsafe impl Send for Filling {}
 
 impl Filling {
     /// Asks the client for a buffer; `None` when it gives none.
-    fn request() -> Option<Self> {
+    pub(crate) fn request() -> Option<Self> {
         let (requested, zeroed) = {
             let state = state();
             (state.requested?, state.zeroed)
@@ -137,7 +157,7 @@ impl Filling {
             let bytes = unsafe { std::slice::from_raw_parts_mut(start, size) };
             if !zeroed {
                 bytes.fill(0);
-            } else if bytes.iter().any(|&byte| byte != 0) {
+            } else if !is_zero(bytes) {
                 Counter::DirtyBuffers.add(1);
             }
         }
@@ -145,8 +165,14 @@ impl Filling {
         Some(Self { start, size, used: 0, records: 0 })
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
-        self.used + bytes <= self.size
+    pub(crate) fn has_room_for_a_launch(&self) -> bool {
+        self.used + launch_bytes() <= self.size
+    }
+
+    /// The records of a launch and its kernel.
+    pub(crate) fn one_launch(&mut self, correlation: u32) {
+        self.api(correlation);
+        self.kernel(correlation, true);
     }
 
     fn put(&mut self, bytes: usize, fields: &[(usize, &[u8])]) {
@@ -185,12 +211,12 @@ impl Filling {
                 (16, &time.to_le_bytes()),
                 (24, &end.to_le_bytes()),
                 (92, &correlation.to_le_bytes()),
-                (104, &(NAME.0.get() as u64).to_le_bytes()),
+                (104, &name(correlation).to_le_bytes()),
             ],
         );
     }
 
-    fn complete(self) {
+    pub(crate) fn complete(self) {
         if options().complete_on_worker {
             let _ = std::thread::spawn(move || self.complete_here()).join();
         } else {
@@ -216,6 +242,17 @@ impl Filling {
     }
 }
 
+fn is_zero(bytes: &[u8]) -> bool {
+    // SAFETY: any bytes make a number.
+    let (head, middle, tail) = unsafe { bytes.align_to::<u128>() };
+    middle.iter().all(|&number| number == 0) && head.iter().chain(tail).all(|&byte| byte == 0)
+}
+
+/// Bytes of the records of a launch and its kernel.
+pub(crate) fn launch_bytes() -> usize {
+    API_BYTES + options().kernel_bytes
+}
+
 /// When a launch happens.
 fn time(correlation: u32) -> u64 {
     if options().times_now { crate::now() } else { u64::from(correlation) * 1000 }
@@ -227,7 +264,7 @@ pub(crate) fn launch(threads: u32, launches: u32) {
         for _ in 0..threads {
             let started = std::thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, || {
                 let mut buffer = None;
-                if RECORDING.load(Ordering::SeqCst) {
+                if is_recording() {
                     buffer = Filling::request();
                 }
                 // All threads hold a buffer before the first gives one back.
@@ -245,23 +282,18 @@ pub(crate) fn launch(threads: u32, launches: u32) {
 }
 
 fn one_launch(buffer: &mut Option<Filling>) {
-    if !RECORDING.load(Ordering::SeqCst) {
-        CORRELATION.fetch_add(1, Ordering::SeqCst);
+    let correlation = correlation();
+    if !is_recording() {
         return;
     }
-    let bytes = API_BYTES + options().kernel_bytes;
-    if !buffer.as_ref().is_some_and(|buffer| buffer.has_room(bytes)) {
+    if !buffer.as_ref().is_some_and(Filling::has_room_for_a_launch) {
         if let Some(full) = buffer.take() {
             full.complete();
         }
         *buffer = Filling::request();
     }
-    let correlation = CORRELATION.fetch_add(1, Ordering::SeqCst) + 1;
     match buffer {
-        Some(buffer) => {
-            buffer.api(correlation);
-            buffer.kernel(correlation, true);
-        }
+        Some(buffer) => buffer.one_launch(correlation),
         None => {
             Counter::Lost.add(1);
             Counter::Dropped.add(2);
@@ -303,7 +335,7 @@ pub(crate) fn flush(forced: bool) {
         }
         buffers
     };
-    for buffer in buffers {
+    for buffer in buffers.into_iter().chain(stream::take(forced)) {
         buffer.complete();
     }
 }

@@ -7,6 +7,8 @@
 //! | `load:PATH` | loads a library |
 //! | `launch:THREADS:N`, `unfinished`, `call:DOMAIN:ID` | work of the mock |
 //! | `push:TEXT`, `pop` | an NVTX range |
+//! | `stream:THREADS:MS:MB_PER_S:PERIOD_MS` | work of the mock for a time; 0 MB/s is as fast as it goes, 0 ms no bursts |
+//! | `repeat:N:STEP` | one step of the mock so many times |
 //! | `count:NAME:N` | the mock must have counted so many |
 //! | `sleep:MS`, `say` | waits; prints a line to each output |
 //! | `fork` … `end` | a forked child does what stands between, and must end well |
@@ -42,15 +44,11 @@ fn main() {
             "load" => {
                 open(rest);
             }
-            "launch" => {
-                let (threads, launches) = rest.split_once(':').unwrap();
-                let launch = function::<extern "C" fn(u32, u32)>("mock_launch");
-                launch(threads.parse().unwrap(), launches.parse().unwrap());
-            }
-            "unfinished" => function::<extern "C" fn()>("mock_unfinished")(),
-            "call" => {
-                let (domain, id) = rest.split_once(':').unwrap();
-                function::<extern "C" fn(u32, u32)>("mock_call")(domain.parse().unwrap(), id.parse().unwrap());
+            "launch" | "stream" | "unfinished" | "call" => work(name, rest),
+            "repeat" => {
+                let (times, step) = rest.split_once(':').unwrap();
+                let (name, rest) = step.split_once(':').unwrap_or((step, ""));
+                (0..times.parse().unwrap()).for_each(|_| work(name, rest));
             }
             "push" => {
                 let text = CString::new(rest).unwrap();
@@ -142,6 +140,21 @@ fn function<T: Copy>(name: &str) -> T {
     let mock = open(&std::env::var("TARGET_MOCK").unwrap());
     // SAFETY: the callers name functions of the mock with their signatures.
     *unsafe { mock.get::<T>(name.as_bytes()) }.unwrap()
+}
+
+/// Work of the mock.
+fn work(name: &str, rest: &str) {
+    let numbers: Vec<u32> = rest.split(':').filter(|text| !text.is_empty()).map(|text| text.parse().unwrap()).collect();
+    match (name, &numbers[..]) {
+        ("launch", &[threads, launches]) => function::<extern "C" fn(u32, u32)>("mock_launch")(threads, launches),
+        ("stream", &[threads, milliseconds, megabytes, period]) => {
+            let stream = function::<extern "C" fn(u32, u32, u64, u32)>("mock_stream");
+            stream(threads, milliseconds, u64::from(megabytes) * 1_000_000, period);
+        }
+        ("unfinished", []) => function::<extern "C" fn()>("mock_unfinished")(),
+        ("call", &[domain, id]) => function::<extern "C" fn(u32, u32)>("mock_call")(domain, id),
+        _ => panic!("unknown work {name}:{rest}"),
+    }
 }
 
 fn nvtx(id: u32, arguments: &[usize]) {
