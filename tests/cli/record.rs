@@ -264,7 +264,7 @@ fn recorded_processes_that_outlive_the_program_are_waited_for() {
 fn what_a_program_leaves_in_the_background_is_waited_for_a_little_and_named() {
     let place = Place::new();
     // One that is recorded after a moment.
-    let script = "( (sleep 0.3; leave \"$1\" 5000001) > /dev/null 2>&1 & ); exit 4";
+    let script = "( (sleep 0.1; leave \"$1\" 5000001) > /dev/null 2>&1 & ); exit 4";
     let (code, stderr) = outcome(&mut place.record(&[], script));
     assert_eq!(code, 4);
     assert!(stderr.contains("recorded 1 process") && !stderr.contains("still run"), "{stderr}");

@@ -187,14 +187,22 @@ fn outlast(folder: &Path, Events(events): &Events, notice: &mut dyn FnMut(Notice
     let mut interrupted = false;
     loop {
         let recorded = alive(folder);
-        let (alive, patience) = if recorded.is_empty() { (heirs(folder), FOR_HEIRS) } else { (recorded, AFTERWARDS) };
-        if alive.is_empty() {
+        let (alive, undecided, patience) = if recorded.is_empty() {
+            let Heirs { found, undecided } = heirs(folder);
+            (found, undecided, FOR_HEIRS)
+        } else {
+            (recorded, false, AFTERWARDS)
+        };
+        if alive.is_empty() && !undecided {
             return;
         }
         if interrupted || started.elapsed() >= patience {
-            return notice(Notice::LeftRunning(alive));
+            if !alive.is_empty() {
+                notice(Notice::LeftRunning(alive));
+            }
+            return;
         }
-        if !told && started.elapsed() >= TELL_AFTER {
+        if !told && !alive.is_empty() && started.elapsed() >= TELL_AFTER {
             told = true;
             notice(Notice::Outlived(alive));
         }
@@ -206,22 +214,58 @@ fn outlast(folder: &Path, Events(events): &Events, notice: &mut dyn FnMut(Notice
     }
 }
 
-/// The processes that live and would be recorded into `folder` if they started CUDA, as far as `/proc` tells: what the
-/// target has left in the background.
-fn heirs(folder: &Path) -> Vec<u32> {
-    let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|&pid| is_heir(pid, folder).unwrap_or(false)).collect()
+/// What the target has left in the background.
+#[derive(Debug, PartialEq, Eq)]
+struct Heirs {
+    /// The processes that live and would be recorded into the folder if they started CUDA, as far as `/proc` tells.
+    found: Vec<u32>,
+    /// Whether another look may find more.
+    undecided: bool,
 }
 
-fn is_heir(pid: u32, folder: &Path) -> Option<bool> {
-    // Of a process that has ended and was not waited for it is empty.
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let request = environment
-        .split(|&byte| byte == 0)
-        .find_map(|variable| variable.strip_prefix(REQUEST_VARIABLE.as_bytes())?.strip_prefix(b"="))?;
-    let request: Request = serde_json::from_slice(request).ok()?;
-    Some(request.folder == folder)
+fn heirs(folder: &Path) -> Heirs {
+    let mut heirs = Heirs { found: Vec::new(), undecided: false };
+    let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for pid in pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+        match environment(pid) {
+            Environment::Known(environment) if records_into(&environment, folder) => heirs.found.push(pid),
+            Environment::Known(_) => {}
+            Environment::Changing => heirs.undecided = true,
+        }
+    }
+    heirs
+}
+
+/// The environment that a process began with.
+enum Environment {
+    /// Empty if it has none, has ended, is the kernel's or is not for us to see.
+    Known(Vec<u8>),
+    /// The process starts another program (`execve`). What is read meanwhile is cut short or empty: the memory of the
+    /// one before goes before arguments and environment of the next are in place.
+    Changing,
+}
+
+fn environment(pid: u32) -> Environment {
+    let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).ok();
+    let Some([first, arguments, second]) =
+        read("environ").and_then(|first| Some([first, read("cmdline")?, read("environ")?]))
+    else {
+        return Environment::Known(Vec::new());
+    };
+    // A program may be given no environment, or none and no arguments; what has ended and the kernel's own run no file.
+    let is_set = !first.is_empty() || !arguments.is_empty();
+    if first == second && (is_set || std::fs::read_link(format!("/proc/{pid}/exe")).is_err()) {
+        Environment::Known(first)
+    } else {
+        Environment::Changing
+    }
+}
+
+fn records_into(environment: &[u8], folder: &Path) -> bool {
+    let mut variables = environment.split(|&byte| byte == 0);
+    let request = variables.find_map(|variable| variable.strip_prefix(REQUEST_VARIABLE.as_bytes())?.strip_prefix(b"="));
+    let request = request.and_then(|request| serde_json::from_slice::<Request>(request).ok());
+    request.is_some_and(|request| request.folder == folder)
 }
 
 /// The processes that have a spool in `folder` and live.
@@ -269,6 +313,35 @@ mod tests {
         }
         child.wait().unwrap();
         assert!(!is_alive(child.id()));
+    }
+
+    #[test]
+    fn a_process_that_starts_one_program_after_another_is_always_an_heir() {
+        let folder = Path::new("/recorded/here");
+        let request = Request {
+            folder: folder.to_owned(),
+            config: cupti::Config::default(),
+            window: Window::default(),
+            driver_version: 0,
+        };
+        let script = "left=$((left - 1)); if [ $left -gt 0 ]; then exec sh -c \"$script\"; fi";
+        let mut child = Command::new("sh");
+        child.args(["-c", script]).env("script", script).env("left", "200");
+        child.env(REQUEST_VARIABLE, serde_json::to_string(&request).unwrap());
+        let mut child = child.spawn().unwrap();
+        let mut looks = 0;
+        loop {
+            let Heirs { found, undecided } = heirs(folder);
+            if child.try_wait().unwrap().is_some() {
+                break;
+            }
+            if undecided && found.is_empty() {
+                continue;
+            }
+            looks += 1;
+            assert_eq!(found, [child.id()], "at look {looks}");
+        }
+        assert!(looks > 0, "{looks}");
     }
 
     #[test]
