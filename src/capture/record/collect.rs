@@ -8,7 +8,7 @@ use cupti::inject::{self, Effect, Fault, Left};
 use cupti::spool::{Beside, Chunk, Other, Reader};
 
 use super::neighbours::{Known, Seen};
-use super::run::pid_of;
+use super::outliving::pid_of;
 use crate::capture::convert::{ConvertError, state_others, trace_from_collected};
 use crate::trace::{ProcessIdx, Trace};
 

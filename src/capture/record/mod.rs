@@ -5,6 +5,7 @@
 
 mod collect;
 mod neighbours;
+mod outliving;
 mod run;
 
 use std::io;

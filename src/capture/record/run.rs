@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGINT, SIGKILL, SIGTERM};
 
 use super::RecordError;
 use super::neighbours::{Neighbours, Seen};
+use super::outliving::{Heirs, alive, heirs};
 use crate::signals::{Event, Events};
 
 /// How long a target that was told to end may take before it is killed.
@@ -214,81 +215,6 @@ fn outlast(folder: &Path, Events(events): &Events, notice: &mut dyn FnMut(Notice
     }
 }
 
-/// What the target has left in the background.
-#[derive(Debug, PartialEq, Eq)]
-struct Heirs {
-    /// The processes that live and would be recorded into the folder if they started CUDA, as far as `/proc` tells.
-    found: Vec<u32>,
-    /// Whether another look may find more.
-    undecided: bool,
-}
-
-fn heirs(folder: &Path) -> Heirs {
-    let mut heirs = Heirs { found: Vec::new(), undecided: false };
-    let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    for pid in pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
-        match environment(pid) {
-            Environment::Known(environment) if records_into(&environment, folder) => heirs.found.push(pid),
-            Environment::Known(_) => {}
-            Environment::Changing => heirs.undecided = true,
-        }
-    }
-    heirs
-}
-
-/// The environment that a process began with.
-enum Environment {
-    /// Empty if it has none, has ended, is the kernel's or is not for us to see.
-    Known(Vec<u8>),
-    /// The process starts another program (`execve`). What is read meanwhile is cut short or empty: the memory of the
-    /// one before goes before arguments and environment of the next are in place.
-    Changing,
-}
-
-fn environment(pid: u32) -> Environment {
-    let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).ok();
-    let Some([first, arguments, second]) =
-        read("environ").and_then(|first| Some([first, read("cmdline")?, read("environ")?]))
-    else {
-        return Environment::Known(Vec::new());
-    };
-    // A program may be given no environment, or none and no arguments; what has ended and the kernel's own run no file.
-    let is_set = !first.is_empty() || !arguments.is_empty();
-    if first == second && (is_set || std::fs::read_link(format!("/proc/{pid}/exe")).is_err()) {
-        Environment::Known(first)
-    } else {
-        Environment::Changing
-    }
-}
-
-fn records_into(environment: &[u8], folder: &Path) -> bool {
-    let mut variables = environment.split(|&byte| byte == 0);
-    let request = variables.find_map(|variable| variable.strip_prefix(REQUEST_VARIABLE.as_bytes())?.strip_prefix(b"="));
-    let request = request.and_then(|request| serde_json::from_slice::<Request>(request).ok());
-    request.is_some_and(|request| request.folder == folder)
-}
-
-/// The processes that have a spool in `folder` and live.
-fn alive(folder: &Path) -> Vec<u32> {
-    let spools = inject::spools(folder).unwrap_or_default();
-    let mut pids: Vec<u32> = spools.iter().filter_map(|spool| pid_of(spool)).filter(|&pid| is_alive(pid)).collect();
-    pids.dedup();
-    pids
-}
-
-/// The process that a file in the folder is named after.
-pub(super) fn pid_of(file: &Path) -> Option<u32> {
-    file.file_name()?.to_str()?.split_once('-')?.0.parse().ok()
-}
-
-/// Whether a process lives, as far as `/proc` tells. One that has ended and was not waited for does not.
-fn is_alive(pid: u32) -> bool {
-    let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
-    // The name may hold anything; the state comes after its last parenthesis (proc_pid_stat(5)).
-    let after_name = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
-    !matches!(stat[after_name..].trim_ascii_start().first(), Some(b'Z' | b'X') | None)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,55 +226,5 @@ mod tests {
         }
         assert_eq!(exit_code(ExitStatus::from_raw(9)), 137, "killed");
         assert_eq!(exit_code(ExitStatus::from_raw(11 | 0x80)), 139, "with a core dump");
-    }
-
-    #[test]
-    fn a_process_that_has_ended_is_not_alive_even_before_it_is_waited_for() {
-        assert!(is_alive(std::process::id()));
-        let mut child = Command::new("true").spawn().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while is_alive(child.id()) {
-            assert!(Instant::now() < deadline);
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        child.wait().unwrap();
-        assert!(!is_alive(child.id()));
-    }
-
-    #[test]
-    fn a_process_that_starts_one_program_after_another_is_always_an_heir() {
-        let folder = Path::new("/recorded/here");
-        let request = Request {
-            folder: folder.to_owned(),
-            config: cupti::Config::default(),
-            window: Window::default(),
-            driver_version: 0,
-        };
-        let script = "left=$((left - 1)); if [ $left -gt 0 ]; then exec sh -c \"$script\"; fi";
-        let mut child = Command::new("sh");
-        child.args(["-c", script]).env("script", script).env("left", "200");
-        child.env(REQUEST_VARIABLE, serde_json::to_string(&request).unwrap());
-        let mut child = child.spawn().unwrap();
-        let mut looks = 0;
-        loop {
-            let Heirs { found, undecided } = heirs(folder);
-            if child.try_wait().unwrap().is_some() {
-                break;
-            }
-            if undecided && found.is_empty() {
-                continue;
-            }
-            looks += 1;
-            assert_eq!(found, [child.id()], "at look {looks}");
-        }
-        assert!(looks > 0, "{looks}");
-    }
-
-    #[test]
-    fn spools_are_named_after_their_process() {
-        assert_eq!(pid_of(Path::new("/x-y/812-99381.bubcap")), Some(812));
-        for other in ["/x/a-1.bubcap", "/x/.bubcap", "/x/812.bubcap", "/"] {
-            assert_eq!(pid_of(Path::new(other)), None);
-        }
     }
 }
