@@ -37,7 +37,11 @@ impl Cupti {
             let get = library.get::<unsafe extern "C" fn(*mut u32) -> c::CUptiResult>(b"cuptiGetVersion\0").unwrap();
             get(&raw mut version)
         };
-        (result == c::CUPTI_SUCCESS && version <= NEWEST).then_some(Self { version, library })
+        let works = result == c::CUPTI_SUCCESS && version <= NEWEST;
+        if !works {
+            println!("skipped: CUPTI {version} does not work without a driver");
+        }
+        works.then_some(Self { version, library })
     }
 
     /// The offsets of the records in `buffer`, which is aligned like CUPTI's own.

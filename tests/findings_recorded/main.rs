@@ -359,7 +359,9 @@ fn an_item_in_a_gpu_bound_loop_is_promised_what_doing_without_it_saves() {
 /// Public recordings whose idle time has one cause, which happens once.
 #[test]
 fn what_happens_once_is_named() {
-    let Some(corpus) = std::env::var_os("BUBBLESCOPE_CORPUS") else { return println!("skipped") };
+    let Some(corpus) = std::env::var_os("BUBBLESCOPE_CORPUS") else {
+        return println!("skipped: BUBBLESCOPE_CORPUS is not set");
+    };
     for (file, cause) in [
         ("kineto/simple_add.json.gz", "cudaFree"),
         ("kineto/event_sync_multi_stream.json.gz", "cudaMalloc"),

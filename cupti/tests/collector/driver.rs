@@ -4,7 +4,6 @@ use crate::common::{self, run_child};
 use cupti::loader::{CuptiSource, Driver, DriverError, gpus, survey};
 use cupti::{Config, Recorder, RecorderError};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 scenarios! {
     a_survey_lists_what_there_is("") |_| {
@@ -73,52 +72,47 @@ fn a_driver_that_works() {
     with_mock_cuda("working_driver", "0");
 }
 
-/// The libcupti of NVIDIA's packages crash or answer nonsense without a driver, each version in its own way.
+/// The libcupti of NVIDIA's packages crash or answer nonsense without a driver, each version in its own way. The packages
+/// lie in the folder that `BUBBLESCOPE_CUPTI_PACKAGES` names, each in a folder `NAME-VERSION`.
 #[test]
 fn real_libraries_without_a_driver() {
-    const PACKAGES: [(&str, &str, &str); 4] = [
-        ("nvidia-cuda-cupti-cu12", "12.9.79", "nvidia/cuda_cupti/lib/libcupti.so.12"),
-        ("nvidia-cuda-cupti", "13.0.85", "nvidia/cu13/lib/libcupti.so.13"),
-        ("nvidia-cuda-cupti", "13.2.86", "nvidia/cu13/lib/libcupti.so.13"),
-        ("nvidia-cuda-cupti", "13.5.25", "nvidia/cu13/lib/libcupti.so.13"),
-    ];
+    let Some(folder) = std::env::var_os("BUBBLESCOPE_CUPTI_PACKAGES") else {
+        println!("skipped: BUBBLESCOPE_CUPTI_PACKAGES is not set");
+        return;
+    };
     if !matches!(Driver::probe(), Err(DriverError::NotFound { .. })) {
         println!("skipped: this machine has a driver");
         return;
     }
-    for (package, version, file) in PACKAGES {
-        let Some(packages) = fetch(package, version) else {
-            println!("skipped: pip cannot fetch {package} {version}");
-            continue;
-        };
-        let library = packages.join(file);
-        let folder = library.parent().unwrap();
+    let packages: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    if packages.is_empty() {
+        println!("skipped: there are no packages in BUBBLESCOPE_CUPTI_PACKAGES");
+    }
+    for package in packages {
+        let library = library_in(&package).unwrap_or_else(|| panic!("no libcupti in {}", package.display()));
         let child = run_child(
             "no_driver",
             "",
-            &[("BUBBLESCOPE_CUPTI", &library), ("LD_LIBRARY_PATH", folder), ("PYTHONPATH", &packages)],
+            &[
+                ("BUBBLESCOPE_CUPTI", &library),
+                ("LD_LIBRARY_PATH", library.parent().unwrap()),
+                ("PYTHONPATH", &package),
+            ],
         );
         child.assert_ended_well();
         let output = String::from_utf8_lossy(&child.output.stdout);
+        let (_, version) = package.file_name().unwrap().to_str().unwrap().rsplit_once('-').unwrap();
         assert!(output.contains(&format!("release {version}")), "{output}");
     }
 }
 
-/// The folder into which a package has been unpacked; it is kept with what cargo builds.
-fn fetch(package: &str, version: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{package}-{version}"));
-    if !folder.join("done").exists() {
-        let status = Command::new("python3")
-            .env("PIP_ROOT_USER_ACTION", "ignore")
-            .args(["-m", "pip", "install", "--quiet", "--no-deps", "--retries", "0", "--timeout", "10", "--target"])
-            .arg(&folder)
-            .arg(format!("{package}=={version}"))
-            .status()
-            .ok()?;
-        if !status.success() {
-            return None;
-        }
-        std::fs::write(folder.join("done"), "").unwrap();
-    }
-    Some(folder)
+/// `nvidia/*/lib/libcupti.so.N` of an unpacked package.
+fn library_in(package: &Path) -> Option<PathBuf> {
+    let libraries = std::fs::read_dir(package.join("nvidia")).ok()?.flatten().map(|entry| entry.path().join("lib"));
+    let files = libraries.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    let mut found = files.map(|file| file.path()).filter(|file| {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.strip_prefix("libcupti.so.").is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    found.next()
 }
