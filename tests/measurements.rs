@@ -89,16 +89,65 @@ fn the_document_says_what_its_figures_say() {
     }
 }
 
+/// Two runs of the same length with memory that grows in known ways, one of them with buffers.
+const GROWTH: &str = r"
+import json, pathlib, sys
+sys.path.insert(0, sys.argv[1])
+import record_overhead, record_overhead_write
+def part(seconds, grows, pool):
+    samples = [{'s': s, 'rss_kb': 300000 + (90000 if seconds > 30 and s > 20 else 0) + grows * s // 60, 'anon_kb': 1, 'pool_kb': pool} for s in range(1, seconds + 1)]
+    found = {'samples': samples, 'counted': {'kernels': 9}, 'calls': 3, 'spool_bytes': 10, 'records_bytes': 50, 'drops': None}
+    record_overhead.fit(found)
+    return found
+folder, kept = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+for name in ('overhead.json', 'settings.json', 'stays.json', 'torch.json'):
+    (folder / name).write_text((kept / name).read_text())
+machine = json.loads((kept / 'memory.json').read_text())['machine']
+found = {'machine': machine, 'alone': part(30, 0, None), 'bare': part(240, 2560, None), 'recorded': part(240, 3072, 65536)}
+(folder / 'memory.json').write_text(json.dumps(found))
+record_overhead_write.write(folder, folder / 'written.md')
+";
+
+#[test]
+fn growth_of_memory_is_told_beside_that_of_bare_cupti() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let scratch = tempfile::tempdir().unwrap();
+    let output = Command::new("python3")
+        .envs([("PYTHONDONTWRITEBYTECODE", "1"), ("PYTHONUTF8", "1")])
+        .args(["-c", GROWTH])
+        .args([&root.join("scripts/measure"), scratch.path(), &root.join("docs/measurements/h200-record-overhead")])
+        .output();
+    let Ok(output) = output else {
+        println!("skipped: no python3");
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(scratch.path().join("written.md")).unwrap();
+    for said in [
+        "| resident memory grows by less than 1 MiB a minute after 30 s | highest rate for 240 s | no, 3.00 MiB |",
+        "| and by less than 1 MiB a minute more than under bare CUPTI | highest rate for 240 s | yes, 0.50 MiB |",
+        "recorded: +3.00 MiB a minute, from 30 s to 240 s; under the bare client: +2.50 MiB a minute, from 30 s to 240 s",
+        "the program alone: +0.00 MiB a minute, from 8 s to 30 s",
+        "+0.50 MiB a minute, is the recorder's own.",
+        "took 64 MiB at 30 s and 64 MiB at the end (+0.00 MiB a minute)",
+    ] {
+        assert!(text.contains(said), "`{said}` is not in: {text}");
+    }
+}
+
 /// What a script is for and how it is called can be asked of it.
 #[test]
 fn scripts_say_how_they_are_called() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/measure");
-    for name in ["recording_cost.py", "import_speed.py"] {
-        let Ok(output) = Command::new("python3").arg(folder.join(name)).arg("--help").output() else {
+    for name in ["recording_cost.py", "import_speed.py", "record_overhead.py"] {
+        let command =
+            Command::new("python3").env("PYTHONDONTWRITEBYTECODE", "1").arg(folder.join(name)).arg("--help").output();
+        let Ok(output) = command else {
             println!("skipped: no python3");
             return;
         };
-        let told = String::from_utf8_lossy(&output.stderr);
+        let told = [output.stdout, output.stderr].concat();
+        let told = String::from_utf8_lossy(&told);
         assert!(told.contains(&format!("{name} ")) && !told.contains("Traceback"), "{told}");
     }
 }

@@ -7,8 +7,9 @@
 
 `measure` runs every loop in a process of its own under every condition, in turn, until each has its repetitions or the
 budget is used up. Its parts: `programs` (C++ loops), `torch`, `stays` (what stays after recording has ended) and
-`settings`. `memory` runs the recorder at the highest rate for minutes and watches its memory and its file. Both need a
-GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
+`settings`. `memory` watches a program at the highest rate for minutes, its memory and the file: 30 s of it alone, S
+seconds under the bare client, which has CUPTI's own memory and nothing of ours, and S seconds recorded, so about
+2 S + 60 s in all. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
 """
 
 import argparse, ctypes, json, os, pathlib, shutil, subprocess, sys, tempfile, threading, time
@@ -20,6 +21,8 @@ REPETITIONS = 5
 # The C++ programs are short and run so many times as often: on a shared host a third of the processes meets a neighbour,
 # and only the median of many says what the others have in common.
 SHORT, OFTEN = 0.5, 5
+# How long the program runs alone, and how much of a run is left out of the fit of its memory: it has its size then.
+ALONE, SETTLED = 30, 30
 # A recording at the highest rate ends when the disk has no more than this.
 LEAST_FREE = 4 << 30
 
@@ -345,7 +348,7 @@ def watch(program, seconds, extra, scratch, log):
 
 def slope(samples, key, after):
     """KiB a minute by least squares over the samples after so many seconds."""
-    points = [(sample["s"], sample[key]) for sample in samples if sample["s"] >= after and sample[key]]
+    points = [(sample["s"], sample[key]) for sample in samples if sample["s"] >= after and sample.get(key)]
     if len(points) < 3:
         return None
     mean_x, mean_y = (sum(values) / len(points) for values in zip(*points))
@@ -353,28 +356,37 @@ def slope(samples, key, after):
     return 60 * sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
 
 
+def fit(part):
+    """Adds the growth of a part's memory, and of the recorder's buffers in it: KiB a minute once it has its size."""
+    samples = part["samples"]
+    part["fit_after_s"] = min(SETTLED, samples[-1]["s"] / 4) if samples else 0
+    for key, figure in (("rss_kb", "slope_kib_per_min"), ("pool_kb", "pool_slope_kib_per_min")):
+        part[figure] = slope(samples, key, part["fit_after_s"])
+
+
 def memory(options):
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         program = pathlib.Path(scratch) / "minutes"
-        machine.built([machine.build(HERE.parent / "compat" / "minutes.cu", program)])
-        library, request = machine.injection()
-        log = pathlib.Path(scratch) / "log"
-        alone, bare = max(5, min(10, options.seconds / 8)), options.seconds / 6
-        say(f"memory: {alone:.0f} s alone, {bare:.0f} s under a bare client, {options.seconds:.0f} s recorded")
-        found = {"machine": machine.versions(), "seconds": options.seconds, "config": request.get("config", {})}
-        found["alone"] = watch(program, alone, {}, scratch, log)
+        job = machine.build(HERE.parent / "compat" / "minutes.cu", program)
         client, kinds = machine.bare_client(scratch)
-        found["bare"] = watch(program, bare, bare_environment(client, kinds, request), scratch, log)
-        spools = pathlib.Path(scratch) / "spools"
+        library, request = machine.injection()
+        machine.built([job])
+        log, spools = pathlib.Path(scratch) / "log", pathlib.Path(scratch) / "spools"
         spools.mkdir()
-        found["recorded"] = watch(program, options.seconds, machine.injected(library, request, spools), spools, log)
-        for part, after in (("alone", 5), ("bare", 30), ("recorded", 30)):
-            samples = found[part]["samples"]
-            found[part]["slope_kib_per_min"] = slope(samples, "rss_kb", min(after, samples[-1]["s"] / 4))
-        machine.write_json(options.output, found)
-        recorded = found["recorded"]
-        print(json.dumps({key: recorded[key] for key in
-                          ("counted", "calls", "code", "stopped", "spool_bytes", "drops", "slope_kib_per_min")}))
+        alone = min(ALONE, options.seconds)
+        found = {"machine": machine.versions(), "seconds": options.seconds, "config": request.get("config", {})}
+        for part, seconds, environment in (
+                ("alone", alone, {}),
+                ("bare", options.seconds, bare_environment(client, kinds, request)),
+                ("recorded", options.seconds, machine.injected(library, request, spools))):
+            say(f"memory: {part}, {seconds:.0f} s")
+            found[part] = watch(program, seconds, environment, spools, log)
+            fit(found[part])
+            # What there is of it stays if the rest does not end well.
+            machine.write_json(options.output, found)
+        print(json.dumps({part: {key: found[part].get(key) for key in
+              ("counted", "calls", "code", "stopped", "spool_bytes", "drops", "slope_kib_per_min", "pool_slope_kib_per_min")}
+              for part in ("alone", "bare", "recorded")}))
 
 
 def main():
@@ -389,7 +401,7 @@ def main():
     one.add_argument("--repetitions", type=int, default=REPETITIONS)
     one = commands.add_parser("memory")
     one.add_argument("output")
-    one.add_argument("--seconds", type=float, default=240)
+    one.add_argument("--seconds", type=float, default=240, metavar="S")
     one = commands.add_parser("write")
     one.add_argument("figures")
     one.add_argument("document")

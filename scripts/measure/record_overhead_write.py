@@ -169,9 +169,9 @@ def where(found):
 def memory(found):
     recorded, alone = found["recorded"], found["alone"]
 
-    def at(second):
-        near = [sample for sample in recorded["samples"] if sample["s"] >= second]
-        return near[0] if near else recorded["samples"][-1]
+    def at(second, part=recorded):
+        near = [sample for sample in part["samples"] if sample["s"] >= second]
+        return near[0] if near else part["samples"][-1]
 
     length = recorded["samples"][-1]["s"]
     counted, calls = recorded.get("counted") or {}, recorded.get("calls") or 0
@@ -189,35 +189,63 @@ def memory(found):
     yield "Nothing was dropped, says the spool." if recorded.get("drops") is not None and not lost else (
         f"The spool states what was dropped: {json.dumps(lost)}." if lost else "The spool states no drops.")
     yield ""
-    yield "| after | resident, MiB | more than the program alone, MiB |"
-    yield "|---|---|---|"
+    bare = found["bare"]
+    yield "| after | resident, MiB | more than the program alone, MiB | buffers, MiB | resident under the bare client, MiB |"
+    yield "|---|---|---|---|---|"
     for second in (1, 10, 30, 60, 120, 180, 200, length):
         if second <= length:
-            sample = at(second)
-            yield f"| {second:.0f} s | {sample['rss_kb'] / 1024:.1f} | {(sample['rss_kb'] - base) / 1024:.1f} |"
+            sample, other = at(second), at(second, bare)
+            cells = [sample["rss_kb"], sample["rss_kb"] - base, sample.get("pool_kb"), other["rss_kb"] if other["s"] >= second else None]
+            yield f"| {second:.0f} s | " + " | ".join(f"{kb / 1024:.1f}" if kb is not None else "" for kb in cells) + " |"
     yield ""
-    slope = recorded.get("slope_kib_per_min")
-    if slope is not None:
-        others = "; ".join(f"{words}, over its {part['samples'][-1]['s']:.0f} s: {(part.get('slope_kib_per_min') or 0) / 1024:+.2f}"
-                           for words, part in (("the program alone", alone), ("under the bare client", found["bare"])))
-        yield f"From 30 s to {length:.0f} s it grows by {slope / 1024:+.2f} MiB a minute (least squares; {others})."
+    if recorded.get("slope_kib_per_min") is not None:
+        grown = [f"{words}: {part['slope_kib_per_min'] / 1024:+.2f} MiB a minute, {fitted(part)}" for words, part in (
+            ("recorded", recorded), ("under the bare client", bare), ("the program alone", alone))
+            if part.get("slope_kib_per_min") is not None]
+        yield f"How it grows, by least squares: {'; '.join(grown)}. {difference(found)}"
     last, first = recorded["samples"][-1], at(30)
+    if last.get("pool_kb"):
+        slope = (recorded.get("pool_slope_kib_per_min") or 0) / 1024
+        yield (f"The recorder's activity buffers took {first['pool_kb'] / 1024:.0f} MiB at 30 s and {last['pool_kb'] / 1024:.0f} MiB at "
+               f"the end ({slope:+.2f} MiB a minute); what is above them at any moment is CUPTI, the program and "
+               "some 17 MiB in which a buffer is compressed.")
     if "ran_s" in last:
         seconds = last["s"] - first["s"]
         yield (f"In that time the thread that writes the spool ran {100 * (last['ran_s'] - first['ran_s']) / seconds:.0f} % of the "
                f"time and waited {100 * (last['waited_s'] - first['waited_s']) / seconds:.1f} % for a processor.")
-    if last.get("pool_kb"):
-        yield f"Its activity buffers took {first['pool_kb'] / 1024:.0f} MiB at 30 s and {last['pool_kb'] / 1024:.0f} MiB at the end."
     if found.get("remark"):
         yield found["remark"]
 
 
+def fitted(part):
+    """Over which time a growth was taken."""
+    last = part["samples"][-1]["s"]
+    return f"from {part.get('fit_after_s', min(30, last / 4)):.0f} s to {last:.0f} s"
+
+
+def own_growth(found):
+    """KiB a minute by which a recorded process grows more than one with the bare client."""
+    ours, theirs = (found[part].get("slope_kib_per_min") for part in ("recorded", "bare"))
+    return None if ours is None or theirs is None else ours - theirs
+
+
+def difference(found):
+    """What of the growth is the recorder's own."""
+    own = own_growth(found)
+    if own is None:
+        return ""
+    lengths = [found[part]["samples"][-1]["s"] for part in ("recorded", "bare")]
+    so_far = "" if lengths[1] >= 0.9 * lengths[0] else "; the bare client ran for a shorter time, so this is no more than a hint"
+    return f"The difference of the first two, {own / 1024:+.2f} MiB a minute, is the recorder's own{so_far}."
+
+
 def grows(found):
-    """The row of the verdict for memory."""
-    slope, length = found["recorded"].get("slope_kib_per_min"), found["recorded"]["samples"][-1]["s"]
-    if slope is not None:
-        yield (f"| resident memory grows by less than 1 MiB a minute after 30 s | highest rate for {length:.0f} s | "
-               f"{'yes' if slope < 1024 else 'no'}, {slope / 1024:.2f} MiB |")
+    """The rows of the verdict for memory."""
+    length = found["recorded"]["samples"][-1]["s"]
+    for words, slope in (("resident memory grows by less than 1 MiB a minute after 30 s", found["recorded"].get("slope_kib_per_min")),
+                         ("and by less than 1 MiB a minute more than under bare CUPTI", own_growth(found))):
+        if slope is not None:
+            yield f"| {words} | highest rate for {length:.0f} s | {'yes' if slope < 1024 else 'no'}, {slope / 1024:.2f} MiB |"
 
 
 def missing(found, stayed, chosen, memory_now):
