@@ -199,6 +199,9 @@ fn unusable_input_is_exit_2_and_names_the_file() {
     assert_refused(bubble_report().arg("analyze").arg(file("noise", &[7; 4096])), 2, &["noise"]);
     assert_refused(bubble_report().arg("analyze").arg(file("half.parquet", b"PAR1\0\0\0\0")), 2, &["half.parquet"]);
     assert_refused(bubble_report().arg("analyze").arg(folder.path()), 2, &[]);
+    // Its recordings are two folders further down.
+    let outer = fixture("..");
+    assert_refused(bubble_report().arg(&outer), 2, &["no recording in", "folders in it are not searched"]);
     assert_refused(bubble_report().args(["run", "no-such-workload"]), 2, &["no-such-workload", "scalar-readback"]);
     assert_refused(bubble_report().args(["compare", "no-such-workload"]), 2, &["no-such-workload"]);
     assert_refused(bubble_report().args(["run", "scalar-readback", "--variant", "x"]), 2, &["x", "sync"]);
@@ -344,6 +347,7 @@ fn several_recordings_have_a_row_each_the_worst_first() {
     assert!(stderr.contains("2 other files") && stderr.contains("settings.json"), "{stderr}");
     let lines: Vec<usize> = ["rank1", "rank0"].map(|rank| stdout.find(&format!("  {rank}")).unwrap()).into();
     assert!(lines[0] < lines[1], "{stdout}");
+    assert!(stdout.starts_with("The GPUs of 2 files were idle"), "both may be of the same GPU: {stdout}");
     assert!(!stdout.contains(&folder.path().display().to_string()), "{stdout}");
 
     std::fs::write(folder.path().join("rank2.bubcap"), b"cut").unwrap();
@@ -457,8 +461,8 @@ fn without_a_driver_live_commands_are_exit_4_and_one_line() {
         println!("skipped: this machine has an NVIDIA driver");
         return;
     }
-    assert_refused(bubble_report().args(["run", "scalar-readback"]), 4, &["driver"]);
-    assert_refused(bubble_report().args(["compare", "scalar-readback"]), 4, &["driver"]);
+    assert_refused(bubble_report().args(["run", "scalar-readback"]), 4, &["driver", "bubble-report demo"]);
+    assert_refused(bubble_report().args(["compare", "scalar-readback"]), 4, &["driver", "bubble-report demo"]);
     let (code, stdout, stderr) = outcome(bubble_report().arg("doctor"));
     assert_eq!(code, 4);
     assert!(stdout.contains("driver") && stderr.trim_end().lines().count() == 1, "{stdout}{stderr}");

@@ -44,9 +44,8 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // The whole chain on one line: what failed, then why.
-            Self::Gate(error) | Self::Unusable(error) | Self::Nothing(error) | Self::NoGpu(error) => {
-                write!(f, "{error:#}")
-            }
+            Self::Gate(error) | Self::Unusable(error) | Self::Nothing(error) => write!(f, "{error:#}"),
+            Self::NoGpu(error) => write!(f, "{error:#}; `bubble-report demo` shows recordings and needs no GPU"),
         }
     }
 }

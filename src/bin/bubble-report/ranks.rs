@@ -108,9 +108,11 @@ pub(crate) fn reports(named: &[PathBuf], analyse: Analyse<'_>) -> Result<Results
     if results.files.is_empty() { Err(no_recording(named)) } else { Ok(results) }
 }
 
-fn no_recording(named: &[PathBuf]) -> Failure {
-    let named: Vec<String> = named.iter().map(|path| path.display().to_string()).collect();
-    Failure::Unusable(anyhow!("there is no recording in {}", named.join(", ")))
+fn no_recording(all: &[PathBuf]) -> Failure {
+    let named: Vec<String> = all.iter().map(|path| path.display().to_string()).collect();
+    let folders = |path: &PathBuf| path.read_dir().into_iter().flatten().flatten().any(|entry| entry.path().is_dir());
+    let hint = if all.iter().any(folders) { "; the folders in it are not searched" } else { "" };
+    Failure::Unusable(anyhow!("there is no recording in {}{hint}", named.join(", ")))
 }
 
 /// The files that are named, and those in folders that are named, in order of their names; then the files of folders

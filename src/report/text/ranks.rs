@@ -1,5 +1,6 @@
 //! Several recordings side by side.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use super::Style;
@@ -56,7 +57,12 @@ pub fn render(ranks: &Ranks, out: &mut impl Write, style: Style) -> io::Result<(
 }
 
 fn headline(ranks: &Ranks, worst: &Rank, best: &Rank, file: &str) -> String {
-    let who = counted(ranks.ranks.len() as u64, "GPU was", "GPUs were");
+    let files = ranks.ranks.iter().map(|rank| &rank.path).collect::<BTreeSet<_>>().len();
+    // The same GPU may stand in several files.
+    let who = match (files, ranks.ranks.len()) {
+        (1, many) => counted(many as u64, "GPU was", "GPUs were"),
+        (many, _) => format!("The GPUs of {} were", counted(many as u64, "file", "files")),
+    };
     let idle = if ranks.ranks.len() == 1 {
         percent(worst.device.idle_fraction)
     } else {
