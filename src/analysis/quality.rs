@@ -6,6 +6,7 @@ use super::cause::Cause;
 use super::launches::Launches;
 use super::options::Constants;
 use super::result::{DeviceAnalysis, Quality};
+use super::waits::{has_unknown_default_stream, unknown_stream_orders};
 use super::words::{counted, grouped, time};
 
 /// Judges the analysis.
@@ -107,6 +108,23 @@ pub(super) fn quality(
     });
     warn(losses.cut_bytes > 0, &|| {
         format!("the source was cut: {} after its last whole record", counted(losses.cut_bytes, "byte", "bytes"))
+    });
+    let unknown = unknown_stream_orders(trace);
+    warn(unknown > 0, &|| {
+        let calls = counted(unknown, "call makes a stream", "calls make streams");
+        let out = match trace.meta.source.format.as_str() {
+            "kineto" => " (PyTorch's profiler records it with _ExperimentalConfig(enable_cuda_sync_events=True))",
+            _ => "",
+        };
+        format!(
+            "{calls} wait for another, and the source does not record for what{out}: what a graph, or streams that do \
+             not wait, would gain is not told"
+        )
+    });
+    warn(has_unknown_default_stream(trace), &|| {
+        "the source does not tell which streams serialise with the legacy default stream: what they gain without that is \
+         not told, and other gains take them for independent"
+            .to_owned()
     });
     let edges = uncounted_at_the_edges(trace, window, devices);
     warn(over(edges.0.unsigned_abs(), spans.0.unsigned_abs(), EDGES_PERCENT), &|| {

@@ -20,10 +20,11 @@ mod spins;
 #[cfg(test)]
 mod tests;
 
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::trace::{
-    ApiKind, CallIdx, ContextIdx, CorrelationId, Detail, MemoryKind, Ns, OpIdx, ProcessIdx, StreamIdx, StreamKind,
+    ApiKind, CallIdx, ContextIdx, CorrelationId, Detail, MemoryKind, Ns, OpIdx, ProcessIdx, Stream, StreamIdx, StreamKind,
     Sync, SyncKind, ThreadIdx, Trace,
 };
 
@@ -32,6 +33,8 @@ pub use events::Awaited;
 use events::EventIndex;
 use lanes::last_submitted_before;
 
+/// CUPTI's number for the legacy default stream of a context.
+const DEFAULT_STREAM: u32 = 7;
 /// Device clocks are mapped to the host's with an error; an op that ends no later than this after a call returned may
 /// still be what the call waited for.
 pub(crate) const CLOCK_SLACK: Ns = Ns(1_000);
@@ -129,6 +132,32 @@ fn stream_waits_with(trace: &Trace, events: &EventIndex) -> Vec<StreamWait> {
     waits
 }
 
+/// How many calls make streams wait for events and have no record of it, because the source has no synchronisation
+/// records, where that matters: where a process has work on several streams. In which order these run is not known then.
+pub(crate) fn unknown_stream_orders(trace: &Trace) -> u64 {
+    let recorded = |kind| trace.syncs.iter().any(|sync| sync.kind == kind);
+    if trace.meta.recorded.syncs || recorded(SyncKind::StreamWaitEvent) {
+        return 0;
+    }
+    let used = |process| trace.streams.iter().filter(|row| row.process == process && !row.ops.is_empty()).count();
+    let several: Vec<bool> = (0..trace.processes.len()).map(|row| used(ProcessIdx::from_index(row)) > 1).collect();
+    let unknown = trace.calls.indices().filter(|&call| {
+        let kind = trace.calls.kind[call.index()];
+        kind == ApiKind::StreamWait && several[trace.call_process(call).index()]
+    });
+    unknown.count() as u64
+}
+
+/// Whether a legacy default stream and others of its context have work, and the source does not tell how any stream of the
+/// context behaves towards it.
+pub(crate) fn has_unknown_default_stream(trace: &Trace) -> bool {
+    let used = || trace.streams.iter().filter(|row| !row.ops.is_empty() && row.id != Stream::MIGRATIONS);
+    used().filter(|row| row.id == DEFAULT_STREAM && row.kind == StreamKind::Unknown).any(|default| {
+        let others = || used().filter(|row| row.context == default.context && row.id != default.id);
+        others().next().is_some() && others().all(|row| row.kind == StreamKind::Unknown)
+    })
+}
+
 /// Every wait of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
@@ -139,6 +168,8 @@ pub struct Waits {
     /// Where each stream's waits begin in `streams`: one more entry than streams.
     stream_offsets: Vec<u32>,
     unresolved_events: u64,
+    /// Each wait of the host for an event whose recording call is known: that call and the one that waited, sorted.
+    recorded_for_host: Vec<(CallIdx, Option<CallIdx>)>,
 }
 
 impl Waits {
@@ -162,7 +193,36 @@ impl Waits {
         waits.unresolved_events += waits.streams.iter().filter(|wait| wait.awaited == Awaited::Unknown).count() as u64;
         let begins = |stream| waits.streams.partition_point(|wait| wait.stream.index() < stream) as u32;
         waits.stream_offsets = (0..=trace.streams.len()).map(begins).collect();
+        let by_host = trace.syncs.iter().filter(|sync| sync.kind == SyncKind::Event);
+        let recorded = by_host.filter_map(|sync| Some((events.record(trace, sync)?.call?, sync.call)));
+        waits.recorded_for_host = recorded.collect();
+        waits.recorded_for_host.sort_unstable();
         waits
+    }
+
+    /// The calls that record an event for some waiting calls and for nobody else, in the order of the call table: without
+    /// these waits nobody needs them. None of a process that reads times of events.
+    pub fn recorded_only_for(&self, trace: &Trace, waiting: &[CallIdx]) -> Vec<CallIdx> {
+        let waiting: FxHashSet<CallIdx> = waiting.iter().copied().collect();
+        let process_of = |wait: &StreamWait| trace.streams[wait.stream.index()].process;
+        let for_streams: FxHashSet<(ProcessIdx, CorrelationId)> =
+            self.streams.iter().map(|wait| (process_of(wait), wait.recorded)).collect();
+        let calls = &trace.calls;
+        let timed: FxHashSet<ProcessIdx> = calls
+            .indices()
+            .filter(|call| calls.kind[call.index()] == ApiKind::EventElapsed)
+            .map(|call| trace.call_process(call))
+            .collect();
+        let of_records = self.recorded_for_host.chunk_by(|a, b| a.0 == b.0);
+        of_records
+            .filter(|waits| waits.iter().all(|(_, by)| by.is_some_and(|by| waiting.contains(&by))))
+            .map(|waits| waits[0].0)
+            .filter(|&record| {
+                let process = trace.call_process(record);
+                let awaited = for_streams.contains(&(process, calls.correlation[record.index()]));
+                !awaited && !timed.contains(&process)
+            })
+            .collect()
     }
 
     /// The blocking calls, in the order of the call table.

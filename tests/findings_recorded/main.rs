@@ -65,6 +65,25 @@ fn what_reading_a_value_back_costs_is_what_doing_without_it_saved() {
     }
 }
 
+/// Whichever calls read the value back, the promise is what the variant without any of them took.
+#[test]
+fn what_reading_a_value_back_costs_does_not_depend_on_the_calls_that_do_it() {
+    for size in ["k1-10us", "k4-10us", "k1-100us"] {
+        let of = |variant: &str| measured(&recording(&format!("waits/scalar-readback-{variant}-{size}.bubcap")));
+        let none = span(&of("none"));
+        for variant in ["sync", "sync-pinned", "event"] {
+            let full = of(variant);
+            let saved = span(&full) - none;
+            let finding = &full.findings.found[0];
+            println!("{variant} {size}: {saved} saved, {} promised", finding.recoverable);
+            assert_eq!(finding.id, FindingId::ScalarReadback, "{variant} {size}");
+            assert!(is_kept(finding.recoverable, saved), "{variant} {size}: {} of {saved}", finding.recoverable);
+            let with_records = finding.evidence.iter().any(|line| line.api.as_deref() == Some("cuEventRecord"));
+            assert_eq!(with_records, variant == "event", "{variant} {size}");
+        }
+    }
+}
+
 #[test]
 fn no_value_is_read_back_where_none_is_waited_for() {
     for kernels in KERNELS {

@@ -183,3 +183,58 @@ fn pairs_that_cannot_be_compared_differ_in_more_than_the_change() {
     let longer = work(&OTHER_KERNELS.faster) - work(&OTHER_KERNELS.slower);
     assert!(other_kernels.error(other_kernels.replay.unwrap() + longer).abs() <= 0.05, "{longer}");
 }
+
+/// The bundled workloads of which a report may be asked for several changes.
+const TOGETHER: [&str; 13] = [
+    "scalar-readback/kernels-1/sync",
+    "scalar-readback/kernels-4/sync",
+    "scalar-readback/kernels-12/sync",
+    "scalar-readback/kernels-4/async",
+    "workloads/scalar-readback/event",
+    "workloads/scalar-readback/sync-pinned",
+    "workloads/allocation/malloc",
+    "workloads/default-stream/legacy",
+    "workloads/graph-replay/launches",
+    "workloads/graph-replay/sync-each",
+    "workloads/pipeline/async-pageable",
+    "workloads/timing/device-sync",
+    "workloads/timing/events",
+];
+
+/// Two changes together gain no less than either of them, in whatever order they are given.
+#[test]
+fn changes_together_gain_no_less_than_each_alone() {
+    let all = [
+        "no-sync",
+        "graph",
+        "pinned",
+        "usual=cuLaunchKernel",
+        "remove=cuMemcpyDtoH,cuMemcpyDtoHAsync,cuEventSynchronize",
+        "remove=cuEventRecord",
+        "no-stream-waits",
+    ];
+    let changes: Vec<Change> = all.iter().map(|text| text.parse().unwrap()).collect();
+    let mut wrong = Vec::new();
+    for fixture in TOGETHER {
+        let (trace, measured) = read(fixture);
+        let waits = Waits::new(&trace);
+        let replay = Replay::new(&trace, &waits, Some(measured));
+        let mut lists: Vec<Vec<Change>> = changes.iter().map(|change| vec![change.clone()]).collect();
+        for first in 0..changes.len() {
+            let others = (0..changes.len()).filter(|&second| second != first);
+            lists.extend(others.map(|second| vec![changes[first].clone(), changes[second].clone()]));
+        }
+        let gains: Vec<Ns> = replay.each(&lists).into_iter().map(|outcome| outcome.gain.unwrap()).collect();
+        let of = |list: &[Change]| gains[lists.iter().position(|known| known == list).unwrap()];
+        for (list, &gain) in lists.iter().zip(&gains).filter(|(list, _)| list.len() == 2) {
+            let [first, second] = [0, 1].map(|at| of(&list[at..=at]));
+            let back = of(&[list[1].clone(), list[0].clone()]);
+            let least = first.max(second);
+            // A microsecond for each thousandth of the span would show; this is rounding.
+            if back != gain || gain.get() < least.get() - replay.unchanged().span.get() / 1_000 {
+                wrong.push(format!("{fixture}: {} + {}: {gain} of {first}, {second}; back {back}", list[0], list[1]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

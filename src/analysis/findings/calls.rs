@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashSet;
 
-use super::subject::{Group, Idle, Subject, Words};
-use super::{Candidate, FindingId};
+use super::subject::{Group, Idle, Subject, Words, examples};
+use super::{Candidate, Evidence, FindingId};
 use crate::analysis::copies::{is_from_host, is_to_host};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::waits::{CLOCK_SLACK, Target, Wait, WaitCause};
@@ -222,8 +222,11 @@ fn copy_candidate(subject: &Subject<'_>, id: FindingId, copies: &[HostCopy], gro
     let calls: Vec<CallIdx> = copies.iter().flat_map(HostCopy::calls).collect();
     let count = times(copies.len());
     let idle = subject.bubbles_of(&calls);
-    let set = CallSet::Calls(calls);
-    let wait = (id == FindingId::ScalarReadback).then(|| Change::Async(set.clone()));
+    let is_scalar = id == FindingId::ScalarReadback;
+    // Who does not read the value back needs no event to know when it has come.
+    let records = if is_scalar { subject.waits().recorded_only_for(subject.trace, &calls) } else { Vec::new() };
+    let wait = is_scalar.then(|| Change::Async(CallSet::Calls(calls.clone())));
+    let set = CallSet::Calls([calls, records.clone()].concat());
     let (title, words) = match id {
         FindingId::ScalarReadback => (
             scalar_title(&idle, copies.len()),
@@ -266,6 +269,12 @@ fn copy_candidate(subject: &Subject<'_>, id: FindingId, copies: &[HostCopy], gro
         let ours: FxHashSet<CallIdx> = group.calls.iter().copied().collect();
         let of_group: Vec<&HostCopy> = copies.iter().filter(|copy| ours.contains(&copy.call)).collect();
         evidence.text = group_text(subject, group, &of_group);
+    }
+    if let Some(&first) = records.first() {
+        let api = subject.trace.call_name(first);
+        let text = format!("{api}: {} for these waits alone, so the gain is without them", times(records.len()));
+        let at = examples(&subject.starts(&records));
+        candidate.evidence.push(Evidence { text, api: Some(api.to_owned()), site: None, at });
     }
     candidate
 }

@@ -19,7 +19,8 @@
 //! stream.
 //!
 //! **How far to trust it.** [`Replay::unchanged_error`] is the error of replaying the recording unchanged with usual
-//! times wherever the case is not clear. Above [`MAX_UNCHANGED_ERROR`] gains are withheld.
+//! times wherever the case is not clear. Above [`MAX_UNCHANGED_ERROR`] gains are withheld. Where a source does not
+//! tell which stream waits for which, so are those of changes that go by it.
 //!
 //! A replay is one walk over the calls in the order in which they began, up to eight changes side by side.
 
@@ -42,7 +43,7 @@ use crate::trace::{CallIdx, Detail, DeviceIdx, Interval, MemoryKind, Ns, OpIdx, 
 
 use super::copies::{is_from_host, is_to_host};
 use super::options::Constants;
-use super::waits::{WaitCause, Waits};
+use super::waits::{WaitCause, Waits, unknown_stream_orders};
 pub use change::{CallSet, Change, ParseChangeError, TracerCost};
 pub use cost::{DEFAULT_MAX_CHANGES, sync_cost};
 use model::{Model, NONE, Step};
@@ -64,6 +65,8 @@ pub struct Replay<'t> {
     step_of_call: Vec<u32>,
     unchanged: Vec<Extent>,
     unchanged_error: f64,
+    /// Whether it is known which stream waits for which.
+    orders_known: bool,
 }
 
 /// What came of a replay.
@@ -72,7 +75,7 @@ pub struct Outcome {
     /// From the first op's start to the last op's end, over all devices.
     pub span: Ns,
     /// What that is shorter than in the replay without changes; negative when it is longer. `None` when the replay
-    /// reproduces the recording too badly to promise anything.
+    /// reproduces the recording too badly to promise anything, or the source does not tell what the changes depend on.
     pub gain: Option<Ns>,
     /// Each device that has ops.
     pub devices: Vec<DeviceOutcome>,
@@ -127,7 +130,8 @@ impl<'t> Replay<'t> {
         };
         let (typical, unchanged) = (alone(true), alone(false));
         let unchanged_error = error(&typical, &recorded).max(error(&unchanged, &recorded));
-        Self { trace, waits, model, step_of_call, unchanged, unchanged_error }
+        let orders_known = unknown_stream_orders(trace) == 0;
+        Self { trace, waits, model, step_of_call, unchanged, unchanged_error, orders_known }
     }
 
     /// By which part of the span a replay without changes misses the recording, where every time that the recording
@@ -143,7 +147,7 @@ impl<'t> Replay<'t> {
 
     /// The replay without changes.
     pub fn unchanged(&self) -> Outcome {
-        self.outcome(&self.unchanged, Vec::new())
+        self.outcome(&self.unchanged, &[])
     }
 
     /// Replays once with all of `changes`.
@@ -151,7 +155,7 @@ impl<'t> Replay<'t> {
         let plan = self.plan(changes);
         let extents: Vec<Extent> =
             pass::run::<1>(&self.model, [&plan], false, &mut Blind).into_iter().map(|[extent]| extent).collect();
-        self.outcome(&extents, self.assumptions(changes))
+        self.outcome(&extents, changes)
     }
 
     /// Replays each of several lists of changes, several in one walk.
@@ -164,7 +168,7 @@ impl<'t> Replay<'t> {
             let extents = pass::run::<WIDTH>(&self.model, plans, false, &mut Blind);
             for (k, changes) in some.iter().enumerate() {
                 let extents: Vec<Extent> = extents.iter().map(|extents| extents[k]).collect();
-                outcomes.push(self.outcome(&extents, self.assumptions(changes)));
+                outcomes.push(self.outcome(&extents, changes));
             }
         }
         outcomes
@@ -219,8 +223,10 @@ impl<'t> Replay<'t> {
         plan::plan(self.trace, self.waits, &self.model, &self.step_of_call, changes)
     }
 
-    fn outcome(&self, extents: &[Extent], assumptions: Vec<&'static str>) -> Outcome {
-        let promised = |gain: Ns| (!self.is_withheld()).then_some(gain);
+    fn outcome(&self, extents: &[Extent], changes: &[Change]) -> Outcome {
+        let orders = |change: &Change| matches!(change, Change::Graph | Change::NoStreamWaits);
+        let unknown = !self.orders_known && changes.iter().any(orders);
+        let promised = |gain: Ns| (!self.is_withheld() && !unknown).then_some(gain);
         let devices = self.unchanged.iter().zip(extents).enumerate();
         let devices = devices
             .filter(|(_, (unchanged, _))| **unchanged != Extent::EMPTY)
@@ -232,7 +238,7 @@ impl<'t> Replay<'t> {
             .collect();
         let span = whole(extents).span();
         let gain = promised(whole(&self.unchanged).span().saturating_sub(span));
-        Outcome { span, gain, devices, assumptions }
+        Outcome { span, gain, devices, assumptions: self.assumptions(changes) }
     }
 }
 

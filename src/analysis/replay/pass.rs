@@ -17,16 +17,38 @@ pub(super) enum Action {
     NoWait,
     /// The call is made and takes no longer than such a call usually does.
     Usual,
-    /// As recorded, but the events between its op and the one before on its stream are not recorded: the device does not
-    /// stop for them.
-    Unmarked,
     /// The call launches a graph that begins with its op.
     GraphHead {
         /// How many nodes it has besides that op.
         more: u16,
+        /// Nothing of its own holds the call up: another change says that it takes no longer than is usual.
+        usual: bool,
     },
     /// The call is not made, nor is the host code before it; its op is a node of the graph before it.
     GraphInside,
+}
+
+impl Action {
+    /// What becomes of a step that two changes concern, in whatever order they are made: the one that leaves less of it.
+    pub(super) fn and(self, other: Self) -> Self {
+        if other.reach() > self.reach() { other } else { self }
+    }
+
+    /// How little of a step an action leaves.
+    const fn reach(self) -> u8 {
+        match self {
+            Self::Keep => 0,
+            Self::Usual => 1,
+            Self::NoWait => 2,
+            Self::Remove => 3,
+            Self::GraphHead { .. } | Self::GraphInside => 4,
+        }
+    }
+
+    /// Whether its op has no longer launch latency than is usual.
+    const fn is_free(self) -> bool {
+        matches!(self, Self::NoWait | Self::Usual | Self::GraphHead { usual: true, .. })
+    }
 }
 
 /// Changes, worked out for each step.
@@ -34,6 +56,9 @@ pub(super) enum Action {
 pub(super) struct Plan {
     /// One for each step; none at all when every step is kept.
     pub(super) actions: Vec<Action>,
+    /// Steps whose ops follow their streams without the events that were recorded in between, as those are no longer
+    /// recorded: the device does not stop for them. One for each step; none at all when there are no such.
+    pub(super) unmarked: Vec<bool>,
     pub(super) host_millionths: u32,
     pub(super) tracer: Option<TracerCost>,
     /// Streams do not wait for events.
@@ -44,7 +69,14 @@ pub(super) struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { actions: Vec::new(), host_millionths: MILLION, tracer: None, no_events: false, no_default_stream: false }
+        Self {
+            actions: Vec::new(),
+            unmarked: Vec::new(),
+            host_millionths: MILLION,
+            tracer: None,
+            no_events: false,
+            no_default_stream: false,
+        }
     }
 }
 
@@ -134,17 +166,18 @@ pub(super) fn run<const K: usize>(
         }
         if !works.is_empty() {
             let usual = &model.usual[step.device as usize];
-            let block = Block { model, step, works: works.clone(), dependencies: dependencies_from..dependency };
+            let block = Block { model, index, step, works: works.clone(), dependencies: dependencies_from..dependency };
             let latency = step.latency(usual, typical);
             let mut base: [Ns; K] = std::array::from_fn(|k| match actions[k] {
                 Action::GraphInside => heads.get(step.thread as usize).map_or(Ns::MIN, |head| head[k]),
-                Action::NoWait | Action::Usual => {
-                    start[k].saturating_add(plans[k].latency(step.usual_latency(latency, usual)))
+                action => {
+                    let latency = if action.is_free() { step.usual_latency(latency, usual) } else { latency };
+                    let begins = start[k].saturating_add(plans[k].latency(latency));
+                    match action {
+                        Action::GraphHead { more, .. } => begins.saturating_add(model.graph_nodes(more)),
+                        _ => begins,
+                    }
                 }
-                Action::GraphHead { more } => {
-                    start[k].saturating_add(plans[k].latency(latency)).saturating_add(model.graph_nodes(more))
-                }
-                _ => start[k].saturating_add(plans[k].latency(latency)),
             });
             block.hold(&mut base, &plans, &actions, typical, (&lanes, &copies));
             if let Some(head) = heads.get_mut(step.thread as usize) {
@@ -202,18 +235,20 @@ pub(super) fn run<const K: usize>(
             let end: [Ns; K] = std::array::from_fn(|k| match actions[k] {
                 Action::Remove | Action::GraphInside => start[k],
                 Action::NoWait => start[k].saturating_add(plans[k].length(model.submit)),
-                Action::GraphHead { more } => {
-                    let one = if step.wait == NONE { step.length } else { model.submit };
+                Action::GraphHead { more, usual } => {
+                    let one = match step.wait {
+                        NONE if usual => step.length.min(model.usual_length(step)),
+                        NONE => step.length,
+                        _ => model.submit,
+                    };
                     let length = model.graph_call.unwrap_or(one.saturating_add(model.graph_nodes(more)));
                     start[k].saturating_add(plans[k].length(length))
                 }
                 Action::Usual if step.wait == NONE => {
                     start[k].saturating_add(plans[k].length(step.length.min(model.usual_length(step))))
                 }
-                Action::Keep | Action::Unmarked if step.wait == NONE => {
-                    start[k].saturating_add(plans[k].length(step.length))
-                }
-                Action::Keep | Action::Unmarked | Action::Usual => {
+                Action::Keep if step.wait == NONE => start[k].saturating_add(plans[k].length(step.length)),
+                Action::Keep | Action::Usual => {
                     let done = start[k].max(lanes[step.wait as usize][k]);
                     start[k].max(done.saturating_add(plans[k].length(step.length)))
                 }
@@ -248,7 +283,7 @@ fn call_start<const K: usize>(
         let gap = match actions[k] {
             Action::GraphInside => Ns::ZERO,
             Action::Remove => step.gap.saturating_sub(model.transition).max_zero().min(step.gap),
-            Action::Keep | Action::NoWait | Action::Usual | Action::Unmarked | Action::GraphHead { .. } => step.gap,
+            Action::Keep | Action::NoWait | Action::Usual | Action::GraphHead { .. } => step.gap,
         };
         let start = before[k].saturating_add(plans[k].host(gap));
         if step.thread as usize == thread && !older { start } else { own.map_or(start, |own| start.max(own[k])) }
@@ -258,6 +293,7 @@ fn call_start<const K: usize>(
 /// A step's ops and what they have to wait for.
 struct Block<'a> {
     model: &'a Model,
+    index: usize,
     step: &'a Step,
     works: std::ops::Range<usize>,
     dependencies: std::ops::Range<usize>,
@@ -284,15 +320,15 @@ impl Block<'_> {
                 gap => self.step.gap_after(gap, work.binds, work.follows, usual, typical),
             };
             for k in 0..K {
-                let marked = work.marked && actions[k] != Action::Unmarked;
+                let marked = work.marked && plans[k].unmarked.get(self.index) != Some(&true);
                 let follows = Follows::new(work.copy || marked || copies[work.stream as usize][k]);
                 // What parted them in the recording is not there any more.
                 let joined = follows == Follows::Directly && work.follows == Follows::Parted;
+                let gap = if joined { gap.min(usual.gap(Follows::Directly)) } else { gap };
                 let gap = match actions[k] {
                     Action::GraphInside => self.model.node_gap,
                     Action::GraphHead { .. } => gap.max(GRAPH_GAP),
                     _ if gap == Ns::MIN => continue,
-                    _ if joined => gap.min(usual.gap(Follows::Directly)),
                     _ => gap,
                 };
                 let after = lanes[work.stream as usize][k].saturating_add(gap.saturating_sub(work.offset));

@@ -9,7 +9,7 @@ use super::runs;
 use crate::analysis::waits::{WaitCause, Waits};
 use crate::trace::{ApiKind, Trace};
 
-/// The plan that makes all of `changes`.
+/// The plan that makes all of `changes`, whatever their order.
 pub(super) fn plan(trace: &Trace, waits: &Waits, model: &Model, step_of_call: &[u32], changes: &[Change]) -> Plan {
     let mut plan = Plan::default();
     let mut planner = Planner { trace, waits, model, step_of_call, actions: Vec::new() };
@@ -28,7 +28,7 @@ pub(super) fn plan(trace: &Trace, waits: &Waits, model: &Model, step_of_call: &[
             Change::Graph => {}
         }
     }
-    planner.unmark();
+    plan.unmarked = planner.unmarked();
     // Last, because a call that is not made does not part a run of launches.
     if changes.contains(&Change::Graph) {
         planner.make_room();
@@ -64,24 +64,25 @@ impl Planner<'_> {
         self.actions.resize(self.model.steps.len(), Action::Keep);
     }
 
-    /// Marks the ops that follow their stream without the events that were recorded between.
-    fn unmark(&mut self) {
-        let mut events = self.model.events.iter().peekable();
-        if self.model.events.is_empty() {
-            return;
+    /// The steps whose ops follow their streams without the events that were recorded between.
+    fn unmarked(&self) -> Vec<bool> {
+        if self.model.events.is_empty() || !self.actions.contains(&Action::Remove) {
+            return Vec::new();
         }
+        let mut events = self.model.events.iter().peekable();
         // For each stream with events since its last op, whether none of them is recorded.
         let mut none_left: FxHashMap<u32, bool> = FxHashMap::default();
-        for (index, action) in self.actions.iter_mut().enumerate() {
+        let steps = self.actions.iter().enumerate().map(|(index, &action)| {
             if let Some(&(_, stream)) = events.next_if(|&&(step, _)| step as usize == index) {
-                *none_left.entry(stream).or_insert(true) &= *action == Action::Remove;
+                *none_left.entry(stream).or_insert(true) &= action == Action::Remove;
             }
-            for work in &self.model.works[self.model.works_of(index)] {
-                if none_left.remove(&work.stream) == Some(true) && *action == Action::Keep {
-                    *action = Action::Unmarked;
-                }
+            if action == Action::Remove {
+                return false;
             }
-        }
+            let works = self.model.works[self.model.works_of(index)].iter();
+            works.fold(false, |unmarked, work| none_left.remove(&work.stream) == Some(true) || unmarked)
+        });
+        steps.collect()
     }
 
     /// Lets no asynchronous copy wait or stage pageable memory.
@@ -90,12 +91,12 @@ impl Planner<'_> {
         for (step, action) in self.model.steps.iter().zip(&mut self.actions) {
             let kind = step.call().map(|call| self.trace.calls.kind[call.index()]);
             if step.flags.has(Flags::STAGED) && kind == Some(ApiKind::CopyAsync) {
-                *action = Action::NoWait;
+                *action = action.and(Action::NoWait);
             }
         }
     }
 
-    /// Sets the action of every call of a set.
+    /// Adds an action to every call of a set.
     fn each(&mut self, calls: &CallSet, action: impl Fn(&Step, Option<WaitCause>) -> Option<Action>) {
         self.make_room();
         for call in calls.calls(self.trace, self.waits) {
@@ -103,7 +104,8 @@ impl Planner<'_> {
             let Some(row) = self.model.steps.get(step as usize) else { continue };
             let cause = self.waits.of(call).map(|wait| wait.cause);
             if let Some(action) = action(row, cause) {
-                self.actions[step as usize] = action;
+                let known = &mut self.actions[step as usize];
+                *known = known.and(action);
             }
         }
     }

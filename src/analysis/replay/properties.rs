@@ -175,6 +175,27 @@ proptest! {
         }
     }
 
+    /// In which order changes are given is of no account, nor is a change that another one goes further than.
+    #[test]
+    fn changes_have_no_order(acts in acts(), turn in 0usize..8) {
+        let trace = program(&acts, 0);
+        let waits = Waits::new(&trace);
+        let replay = Replay::new(&trace, &waits, None);
+        let mut all: Vec<Change> = changes().pop().unwrap();
+        all.push(Change::Usual(CallSet::All));
+        let forth = replay.with(&all);
+        all.reverse();
+        all.rotate_left(turn);
+        prop_assert_eq!(replay.with(&all), forth);
+        let gone = Change::Remove(CallSet::All);
+        for weaker in ["no-sync", "pinned", "usual=cudaMemcpy"] {
+            let both = [gone.clone(), weaker.parse().unwrap()];
+            let waiting: Vec<CallIdx> = waits.calls().iter().map(|wait| wait.call).collect();
+            let timeline = replay.timeline(&both);
+            prop_assert!(waiting.iter().all(|call| timeline.calls[call.index()].is_none()), "{weaker}");
+        }
+    }
+
     /// When a trace begins is of no account.
     #[test]
     fn time_has_no_origin(acts in acts(), origin in -1_000_000_000_000i64..1_000_000_000_000) {

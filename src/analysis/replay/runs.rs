@@ -211,7 +211,9 @@ fn mark(graph: &[Item], actions: &mut [Action]) {
     let last = graph.iter().rposition(|item| !matches!(item.part, Part::Nothing));
     let launches = graph.iter().filter(|item| matches!(item.part, Part::Launch { .. })).count();
     if let (Some(last), true) = (last, launches > 1) {
-        actions[graph[0].step as usize] = Action::GraphHead { more: u16::try_from(launches - 1).unwrap_or(u16::MAX) };
+        let head = &mut actions[graph[0].step as usize];
+        let more = u16::try_from(launches - 1).unwrap_or(u16::MAX);
+        *head = Action::GraphHead { more, usual: *head != Action::Keep };
         for item in &graph[1..=last] {
             actions[item.step as usize] = Action::GraphInside;
         }
