@@ -2,6 +2,8 @@
 //!
 //! The names of categories and arguments are those of PyTorch's profiler, so that tools for its traces read these too.
 
+use std::collections::hash_map::Entry;
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,8 +15,8 @@ use super::tracks::Tracks;
 use crate::analysis::{Analysis, Bubble, DeviceAnalysis};
 use crate::report::demangle;
 use crate::trace::{
-    CallIdx, Detail, Device, DeviceIdx, Interval, NameId, Ns, OpIdx, OpKind, OverheadKind, RangeKind, Stream,
-    ThreadIdx, Trace,
+    CallIdx, ContextIdx, CorrelationId, Detail, Device, DeviceIdx, EventRecord, Interval, NameId, Ns, OpIdx, OpKind, Outline,
+    OverheadKind, ProcessIdx, RangeKind, Stream, StreamIdx, SyncKind, ThreadIdx, Trace,
 };
 
 /// Writes the trace with the bubbles of `analysis`.
@@ -23,7 +25,8 @@ use crate::trace::{
 /// track of its calls and one of its ranges. Slices that overlap in part on one of these get further tracks, since
 /// Perfetto would drop them. An arrow leads from each launch to the first op it submitted. Times are microseconds from the
 /// trace's start with three decimals, which is to the nanosecond; `baseTimeNanoseconds` is the start itself. Beside the events stand the
-/// devices and, for a bundled workload, what ran and which part of it was measured.
+/// devices, and everything else that the trace knows beside its events ([`Outline`]); arguments of events refer to that by
+/// position, so that the file opens again as the same trace.
 ///
 /// # Errors
 /// When `out` cannot be written.
@@ -35,10 +38,8 @@ pub fn chrome(trace: &Trace, analysis: &Analysis, out: &mut impl Write) -> io::R
     )?;
     let devices: Vec<serde_json::Value> = trace.devices.iter().map(properties).collect();
     serde_json::to_writer(&mut *out, &devices).map_err(io::Error::from)?;
-    if let Some(run) = &trace.meta.workload {
-        write!(out, ",\"{WORKLOAD_KEY}\":")?;
-        serde_json::to_writer(&mut *out, run).map_err(io::Error::from)?;
-    }
+    write!(out, ",\"{OUTLINE_KEY}\":")?;
+    serde_json::to_writer(&mut *out, &Outline::of(trace)).map_err(io::Error::from)?;
     out.write_all(b",\"traceEvents\":[")?;
     let (call_tracks, readable) = (FxHashMap::default(), FxHashMap::default());
     let mut writer = Writer { trace, out, any: false, tracks: 0, call_tracks, readable };
@@ -50,8 +51,8 @@ pub fn chrome(trace: &Trace, analysis: &Analysis, out: &mut impl Write) -> io::R
     out.write_all(b"\n]}\n")
 }
 
-/// The key of the bundled workload that ran, beside the events.
-const WORKLOAD_KEY: &str = "bubblescopeWorkload";
+/// The key of the outline, beside the events.
+const OUTLINE_KEY: &str = "bubblescope";
 
 /// A device as PyTorch's profiler describes it.
 fn properties(device: &Device) -> serde_json::Value {
@@ -84,6 +85,23 @@ struct Writer<'w, 't, W> {
     call_tracks: FxHashMap<CallIdx, Track>,
     /// Names of ops, each demangled once.
     readable: FxHashMap<NameId, Rc<str>>,
+}
+
+/// A correlation id, if there is one.
+fn known(id: CorrelationId) -> Option<u64> {
+    id.is_some().then_some(id.0)
+}
+
+/// The lanes of one name, one for each process that has any.
+struct Beside {
+    label: &'static str,
+    of: FxHashMap<ProcessIdx, Lane>,
+}
+
+impl Beside {
+    fn new(label: &'static str) -> Self {
+        Self { label, of: FxHashMap::default() }
+    }
 }
 
 /// A lane that has been given its tracks.
@@ -207,6 +225,7 @@ impl<W: Write> Writer<'_, '_, W> {
                     RangeKind::Annotation => "user_annotation",
                 };
                 self.slice(track, category, trace.names.get(range.name), range.interval)?;
+                write!(self.out, "\"thread\":{}", index.0)?;
                 self.end()?;
             }
             let mut calls = self.lane(host, label, Tracks::nesting());
@@ -219,7 +238,10 @@ impl<W: Write> Writer<'_, '_, W> {
                 self.call(call, track)?;
             }
         }
-        self.overheads()
+        self.overheads()?;
+        self.syncs()?;
+        self.events()?;
+        self.host_functions()
     }
 
     fn call(&mut self, call: CallIdx, track: Track) -> io::Result<()> {
@@ -227,28 +249,122 @@ impl<W: Write> Writer<'_, '_, W> {
         let name = self.trace.names.get(calls.name[call.index()]);
         let driver = name.starts_with("cu") && !name.starts_with("cuda");
         self.slice(track, if driver { "cuda_driver" } else { "cuda_runtime" }, name, calls.interval(call))?;
-        write!(self.out, "\"correlation\":{}", calls.correlation[call.index()].0)?;
+        let (thread, correlation) = (calls.thread[call.index()].0, calls.correlation[call.index()].0);
+        write!(self.out, "\"thread\":{thread},\"correlation\":{correlation}")?;
         if calls.result[call.index()] != 0 {
             write!(self.out, ",\"result\":{}", calls.result[call.index()])?;
         }
         self.end()
     }
 
+    /// Draws something of a process that has no lane of its own in the trace, up to the opening of its arguments, of which
+    /// the process is the first. What is drawn on one set of lanes comes in order of its start.
+    fn beside(
+        &mut self,
+        lanes: &mut Beside,
+        process: ProcessIdx,
+        category: &str,
+        name: &str,
+        slice: Interval,
+    ) -> io::Result<()> {
+        let host = self.host(process.index());
+        let lane = match lanes.of.entry(process) {
+            Entry::Occupied(lane) => lane.into_mut(),
+            Entry::Vacant(new) => new.insert(self.lane(host, lanes.label.to_owned(), Tracks::flat())),
+        };
+        let track = self.place(lane, slice)?;
+        self.slice(track, category, name, slice)?;
+        write!(self.out, "\"process\":{}", process.0)
+    }
+
+    /// A further argument of an event, where it is known.
+    fn argument(&mut self, key: &str, value: Option<impl Display>) -> io::Result<()> {
+        value.map_or(Ok(()), |value| write!(self.out, ",\"{key}\":{value}"))
+    }
+
     fn overheads(&mut self) -> io::Result<()> {
-        let trace = self.trace;
-        let mut lanes: Vec<Option<Lane>> = trace.processes.iter().map(|_| None).collect();
-        for overhead in &trace.overheads {
-            let process = overhead.process.index();
-            let Some(slot) = lanes.get_mut(process) else { continue };
-            let host = self.host(process);
-            let lane = slot.get_or_insert_with(|| self.lane(host, "overhead".to_owned(), Tracks::flat()));
-            let track = self.place(lane, overhead.interval)?;
+        let mut lanes = Beside::new("overhead");
+        for overhead in &self.trace.overheads {
             let profiler = overhead.kind.is_profiler() || overhead.kind == OverheadKind::Unknown;
             let category = if profiler { "overhead" } else { "cuda_overhead" };
-            self.slice(track, category, overhead_kind(overhead.kind), overhead.interval)?;
+            let name = overhead_kind(overhead.kind);
+            self.beside(&mut lanes, overhead.process, category, name, overhead.interval)?;
+            self.argument("thread", overhead.thread.map(|thread| thread.0))?;
+            self.argument("correlation", known(overhead.correlation))?;
             self.end()?;
         }
         Ok(())
+    }
+
+    /// The synchronisations, in the terms of PyTorch's profiler and in ours.
+    fn syncs(&mut self) -> io::Result<()> {
+        let trace = self.trace;
+        let mut lanes = Beside::new("synchronisations");
+        for sync in &trace.syncs {
+            let name = match sync.kind {
+                SyncKind::Event => "Event Sync",
+                SyncKind::StreamWaitEvent => "Stream Wait Event",
+                SyncKind::Stream => "Stream Sync",
+                SyncKind::Context => "Context Sync",
+            };
+            self.beside(&mut lanes, sync.process, "cuda_sync", name, sync.interval)?;
+            self.text_argument("cuda_sync_kind", name)?;
+            self.place_arguments(sync.context, sync.stream)?;
+            self.argument("correlation", known(sync.correlation))?;
+            self.argument("wait_on_cuda_event_id", sync.event)?;
+            self.argument("wait_on_cuda_event_record_corr_id", known(sync.awaited_record))?;
+            self.argument("event_sync", sync.event_sync)?;
+            self.end()?;
+        }
+        Ok(())
+    }
+
+    /// The records of CUDA events, each at its call.
+    fn events(&mut self) -> io::Result<()> {
+        let trace = self.trace;
+        let at = |event: &EventRecord| event.call.map_or(Ns::ZERO, |call| trace.calls.start[call.index()]);
+        let mut events: Vec<&EventRecord> = trace.events.iter().collect();
+        events.sort_by_key(|event| at(event));
+        let mut lanes = Beside::new("events");
+        for event in events {
+            let at = at(event);
+            self.beside(&mut lanes, event.process, "cuda_event", "Event Record", Interval::new(at, at))?;
+            self.place_arguments(event.context, event.stream)?;
+            self.argument("correlation", known(event.correlation))?;
+            self.argument("event_id", Some(event.event))?;
+            self.argument("event_sync", event.event_sync)?;
+            self.argument("device_ns", event.device_time.map(|time| time.0))?;
+            self.end()?;
+        }
+        Ok(())
+    }
+
+    fn host_functions(&mut self) -> io::Result<()> {
+        let trace = self.trace;
+        let mut lanes = Beside::new("host functions");
+        for host in &trace.host_functions {
+            let stream = &trace.streams[host.stream.index()];
+            self.beside(&mut lanes, stream.process, "host_function", "host function", host.interval)?;
+            self.place_arguments(Some(stream.context), Some(host.stream))?;
+            self.argument("correlation", known(host.correlation))?;
+            self.argument("graph id", host.graph.is_some().then_some(host.graph.0))?;
+            self.end()?;
+        }
+        Ok(())
+    }
+
+    /// Where on a device something was, by the numbers that CUDA gives and by our positions.
+    fn place_arguments(&mut self, context: Option<ContextIdx>, stream: Option<StreamIdx>) -> io::Result<()> {
+        let row = |context: ContextIdx| self.trace.contexts.get(context.index());
+        let number = context.and_then(row);
+        let device = number.and_then(|context| self.trace.devices.get(context.device.index()));
+        let id = stream.and_then(|stream| self.trace.streams.get(stream.index())).map(|stream| stream.id);
+        let (device, number) = (device.map(|device| device.id), number.map(|context| context.id));
+        self.argument("device", device)?;
+        self.argument("context", number)?;
+        self.argument("stream", id)?;
+        self.argument("at_context", context.map(|context| context.0))?;
+        self.argument("lane", stream.map(|stream| stream.0))
     }
 
     fn device(&mut self, index: usize, found: Option<&DeviceAnalysis>) -> io::Result<()> {
@@ -307,10 +423,17 @@ impl<W: Write> Writer<'_, '_, W> {
             "\"device\":{device},\"context\":{context},\"stream\":{},\"correlation\":{}",
             stream.id, trace.ops.correlation[index].0
         )?;
-        if kind.is_copy() {
+        write!(self.out, ",\"lane\":{},\"detail\":{}", trace.ops.stream[index].0, trace.ops.detail[index].0)?;
+        if *name != *trace.op_name(op) {
+            write!(self.out, ",\"symbol\":{}", trace.ops.name[index].0)?;
+        }
+        if kind == OpKind::Graph {
+            write!(self.out, ",\"whole graph\":1")?;
+        }
+        if kind.is_copy() || trace.ops.bytes[index] > 0 {
             write!(self.out, ",\"bytes\":{}", trace.ops.bytes[index])?;
         }
-        if trace.ops.graph[index].is_some() {
+        if trace.ops.graph[index].is_some() || trace.ops.graph_node[index] > 0 {
             let (graph, node) = (trace.ops.graph[index].0, trace.ops.graph_node[index]);
             write!(self.out, ",\"graph id\":{graph},\"graph node id\":{node}")?;
         }

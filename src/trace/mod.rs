@@ -11,6 +11,7 @@ mod link;
 mod meta;
 mod model;
 mod names;
+mod outline;
 mod time;
 
 pub use api::{ApiKind, base_name, loads_code};
@@ -25,4 +26,5 @@ pub use model::{
     OverheadKind, Process, RangeKind, Stream, StreamKind, Sync, SyncKind, Thread, Trace,
 };
 pub use names::Names;
+pub use outline::Outline;
 pub use time::{Interval, Ns, rfc3339};

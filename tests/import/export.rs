@@ -1,9 +1,10 @@
 //! What is written for other programs, read back by readers that share nothing with the writers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use bubblescope::analysis::{Analysis, Options, analyze};
+use bubblescope::analysis::replay::Change;
+use bubblescope::analysis::{Analysis, FindingId, FullAnalysis, Options, analyze, full};
 use bubblescope::export::{CSV_COLUMNS, chrome, csv};
 use bubblescope::open::open;
 use bubblescope::trace::{
@@ -173,19 +174,139 @@ fn a_recording_is_whole_in_chromes_json() {
     assert!(drained > 10, "{drained}");
 }
 
+/// Every recording of the repository.
+fn fixtures() -> Vec<PathBuf> {
+    fn add(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                add(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "bubcap") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    add(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"), &mut found);
+    found.sort();
+    assert!(found.len() > 50);
+    found
+}
+
+/// The trace in each form in which it is written and read back.
+fn read_back(trace: &Trace) -> [(&'static str, Trace); 2] {
+    let mut parquet = Vec::new();
+    bubblescope::trace::file::write(trace, &mut parquet).unwrap();
+    let mut json = Vec::new();
+    // Bubbles are written for people, and not read back.
+    chrome(trace, &Analysis::default(), &mut json).unwrap();
+    [
+        ("trace file", bubblescope::trace::file::read(parquet).unwrap()),
+        ("Chrome's JSON", bubblescope::import::kineto::read(&*json).unwrap()),
+    ]
+}
+
+/// What is read back is the trace that was written, so that every answer about it is the same.
 #[test]
-fn chromes_json_opens_again_with_the_same_figures() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("t.json");
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scalar-readback/kernels-4");
-    for variant in ["sync", "graph"] {
-        let trace = open(&fixtures.join(variant).with_extension("bubcap")).unwrap();
-        chrome(&trace, &of(&trace), &mut std::fs::File::create(&path).unwrap()).unwrap();
-        let again = open(&path).unwrap();
-        assert_eq!(figures(&again), figures(&trace), "{variant}");
-        assert_eq!(again.calls.len(), trace.calls.len());
-        let linked = |trace: &Trace| trace.ops.indices().filter(|&op| trace.ops.launch(op).is_some()).count();
-        assert_eq!(linked(&again), linked(&trace));
+fn what_is_written_and_read_back_is_the_same_trace() {
+    for fixture in fixtures() {
+        let trace = open(&fixture).unwrap();
+        for (form, again) in read_back(&trace) {
+            let at = format!("{} as {form}", fixture.display());
+            assert_eq!(again.meta, trace.meta, "{at}");
+            assert_eq!(again.syncs, trace.syncs, "{at}");
+            assert_eq!(again.events, trace.events, "{at}");
+            assert!(again == trace, "{at}: it is another trace");
+        }
+    }
+}
+
+/// The answers themselves, on recordings of which those were once others when they were read back.
+#[test]
+fn answers_about_what_is_read_back_are_the_same() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for name in ["workloads/graph-replay/launches", "planted/dependency", "workloads/default-stream/legacy"] {
+        let trace = open(&fixtures.join(name).with_extension("bubcap")).unwrap();
+        let answer = |trace: &Trace| {
+            let window = trace.meta.workload.as_ref().and_then(|run| run.measured);
+            full(trace, &Options { window, ..Options::default() })
+        };
+        let before = answer(&trace);
+        assert!(!before.findings.found.is_empty(), "{name}");
+        for (form, again) in read_back(&trace) {
+            assert_eq!(answer(&again), before, "{name} as {form}");
+        }
+    }
+}
+
+/// The events as another profiler would have written them: without what only this export tells.
+fn as_of_another(trace: &Trace) -> Trace {
+    let mut text = Vec::new();
+    chrome(trace, &of(trace), &mut text).unwrap();
+    let mut json: Value = serde_json::from_slice(&text).unwrap();
+    json.as_object_mut().unwrap().remove("bubblescope").unwrap();
+    let ours = ["cuda_sync", "cuda_event", "host_function", "nvtx"];
+    let Value::Array(events) = &mut json["traceEvents"] else { panic!("traceEvents is a list") };
+    events.retain(|event| !event["cat"].as_str().is_some_and(|category| ours.contains(&category)));
+    bubblescope::import::kineto::read(serde_json::to_vec(&json).unwrap().as_slice()).unwrap()
+}
+
+/// What a trace of another profiler cannot tell is not promised, and said.
+#[test]
+fn what_another_profiler_does_not_record_is_withheld_and_said() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let orders = "wait for another, and the source does not record for what";
+    let default = "which streams serialise with the legacy default stream";
+    for (name, id, said) in [
+        ("workloads/graph-replay/launches", FindingId::TinyLaunches, orders),
+        ("planted/dependency", FindingId::NoOverlap, orders),
+        ("planted/default-stream", FindingId::DefaultStream, default),
+        ("workloads/default-stream/legacy", FindingId::DefaultStream, default),
+    ] {
+        let trace = open(&fixtures.join(name).with_extension("bubcap")).unwrap();
+        let whole = full(&trace, &Options::default());
+        let other = as_of_another(&trace);
+        assert_eq!(figures(&other), figures(&trace), "{name}");
+        let options = Options { what_if: vec![Change::Graph, Change::NoStreamWaits], ..Options::default() };
+        let less = full(&other, &options);
+        let has = |full: &FullAnalysis| full.findings.found.iter().any(|finding| finding.id == id);
+        assert!(has(&whole) && !has(&less), "{name}");
+        let says = |full: &FullAnalysis| full.analysis.quality.warnings.iter().any(|line| line.contains(said));
+        assert!(!says(&whole) && says(&less), "{name}: {:?}", less.analysis.quality.warnings);
+        let answers = less.replay.unwrap().what_if;
+        let given = |change: &str| answers.iter().any(|what| what.change == change);
+        assert_eq!((given("graph"), given("no-stream-waits")), (said != orders, said != orders), "{name}");
+    }
+    // Where one stream does all the work there is nothing to be told.
+    let trace = open(&fixtures.join("scalar-readback/kernels-4/sync.bubcap")).unwrap();
+    let (whole, other) = (full(&trace, &Options::default()), full(&as_of_another(&trace), &Options::default()));
+    let gains = |full: &FullAnalysis| {
+        let found = full.findings.found.iter();
+        found.map(|finding| (finding.id, finding.recoverable, finding.count)).collect::<Vec<_>>()
+    };
+    assert_eq!(gains(&other), gains(&whole));
+    assert_eq!(other.analysis.quality.warnings, Vec::<String>::new());
+}
+
+/// Damage is found, and its outline does no harm.
+#[test]
+fn a_damaged_export_says_so() {
+    let trace = recorded();
+    let mut text = Vec::new();
+    chrome(&trace, &of(&trace), &mut text).unwrap();
+    let cut = bubblescope::import::kineto::read(&text[..text.len() / 2]).unwrap();
+    assert!(cut.meta.losses.is_damaged() && cut.meta.source.format == "kineto");
+    assert!(!of(&cut).quality.idle_reliable);
+    let text = String::from_utf8(text).unwrap();
+    for (from, to, same) in [
+        ("\"context\":0,\"device\":0,\"process\":0,", "\"context\":7,\"device\":0,\"process\":0,", false),
+        ("\"bubblescope\":{", "\"other\":{", true),
+    ] {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text);
+        let read = bubblescope::import::kineto::read(changed.as_bytes()).unwrap();
+        assert_eq!(figures(&read), figures(&trace));
+        assert_eq!(read.meta.warnings.is_empty(), same, "{:?}", read.meta.warnings);
     }
 }
 
@@ -228,28 +349,6 @@ fn assert_table(trace: &Trace, analysis: &Analysis) {
     for name in trace.ranges.iter().map(|range| trace.names.get(range.name)) {
         assert!(rows.iter().any(|row| row[0] == "range" && row[2] == name), "{name:?}");
     }
-}
-
-/// What is analysed by default, and on what, is the same after a round trip.
-#[test]
-fn chromes_json_keeps_the_devices_and_the_measured_part() {
-    let trace = recorded();
-    let mut text = Vec::new();
-    chrome(&trace, &of(&trace), &mut text).unwrap();
-    let back = bubblescope::import::kineto::read(&*text).unwrap();
-    let named = |trace: &Trace| trace.devices.iter().map(|device| device.name.clone()).collect::<Vec<_>>();
-    assert_eq!(named(&back), named(&trace));
-    let (ours, theirs) = (trace.meta.workload.clone().unwrap(), back.meta.workload.clone().unwrap());
-    let absolute = |trace: &Trace, part: bubblescope::trace::Interval| {
-        (part.start.0 + trace.meta.epoch_ns, part.end.0 + trace.meta.epoch_ns)
-    };
-    assert_eq!(absolute(&back, theirs.measured.unwrap()), absolute(&trace, ours.measured.unwrap()));
-    assert_eq!((theirs.workload, theirs.answer), (ours.workload, ours.answer));
-    let idle = |trace: &Trace| {
-        let window = trace.meta.workload.as_ref().unwrap().measured;
-        analyze(trace, &Options { window, ..Options::default() }).devices[0].idle_ns()
-    };
-    assert_eq!(idle(&back), idle(&trace));
 }
 
 #[test]

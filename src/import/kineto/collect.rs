@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::event::{Arguments, Category, Event, Id, Time};
 use super::lexer::{Oddity, Text};
+use super::own::Own;
 use super::sentence;
 use crate::import::Notes;
 use crate::trace::{
@@ -92,6 +93,8 @@ pub(super) struct Collector {
     /// Those that tell nothing by a category, and are of the autograd profiler before Kineto.
     pub(super) legacy: bool,
     pub(super) unknown: Vec<String>,
+    /// What the trace holds that was exported here; `None` in files of others.
+    pub(super) own: Option<Own>,
 }
 
 impl Collector {
@@ -118,6 +121,7 @@ impl Collector {
             lasting: 0,
             legacy: false,
             unknown: Vec::new(),
+            own: None,
         }
     }
 
@@ -155,6 +159,9 @@ impl Collector {
             _ => {}
         }
         let Some((start, end)) = self.times(event, at, notes) else { return };
+        if self.own_event(event, start, end) {
+            return;
+        }
         let name = self.name(event.name.unwrap_or(Text::EMPTY), at, notes);
         match event.category {
             Category::Kernel => self.op(event, OpKind::Kernel, name, start, end),
@@ -163,12 +170,13 @@ impl Collector {
             Category::Call => self.call(event, name, start, end),
             Category::Operator => self.range(event, name, start, end, RangeKind::Operator),
             Category::Annotation => self.range(event, name, start, end, RangeKind::Annotation),
+            Category::Nvtx => self.range(event, name, start, end, RangeKind::Nvtx),
             Category::Sync => self.sync(event, start, end),
             Category::Overhead => {
                 let kind = overhead_kind(event.name.map_or(&[], |name| name.raw));
                 self.overheads.push((start, end, kind));
             }
-            Category::Absent | Category::Unused | Category::Other => {}
+            Category::EventRecord | Category::HostFunction | Category::Absent | Category::Unused | Category::Other => {}
         }
     }
 
@@ -283,14 +291,7 @@ impl Collector {
 
     fn sync(&mut self, event: &Event<'_>, start: i64, end: i64) {
         let arguments = &event.arguments;
-        let told = arguments.sync_kind.or(event.name).unwrap_or(Text::EMPTY);
-        let kind = match told.raw.to_ascii_lowercase().as_slice() {
-            b"event sync" => SyncKind::Event,
-            b"stream wait event" => SyncKind::StreamWaitEvent,
-            b"stream sync" => SyncKind::Stream,
-            b"context sync" => SyncKind::Context,
-            _ => return,
-        };
+        let Some(kind) = sync_kind(event) else { return };
         let known = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
         self.syncs.push(RawSync {
             start,
@@ -387,6 +388,18 @@ impl Collector {
     }
 }
 
+/// What a synchronisation waited for.
+pub(super) fn sync_kind(event: &Event<'_>) -> Option<SyncKind> {
+    let told = event.arguments.sync_kind.or(event.name).unwrap_or(Text::EMPTY);
+    Some(match told.raw.to_ascii_lowercase().as_slice() {
+        b"event sync" => SyncKind::Event,
+        b"stream wait event" => SyncKind::StreamWaitEvent,
+        b"stream sync" => SyncKind::Stream,
+        b"context sync" => SyncKind::Context,
+        _ => return None,
+    })
+}
+
 /// A device or stream from the id that stands in its place: `7`, `"stream 7"`.
 fn number(id: Id<'_>) -> u32 {
     match id {
@@ -438,16 +451,16 @@ fn memory_kind(name: &[u8]) -> MemoryKind {
     }
 }
 
-/// What Kineto names the kinds of overhead (`overheadKindString`).
-fn overhead_kind(name: &[u8]) -> OverheadKind {
+/// What Kineto names the kinds of overhead (`overheadKindString`), and what we do.
+pub(super) fn overhead_kind(name: &[u8]) -> OverheadKind {
     match name.to_ascii_lowercase().as_slice() {
-        b"driver compiler" => OverheadKind::Compiler,
-        b"buffer flush" | b"activity buffer request" => OverheadKind::ProfilerBuffer,
-        b"instrumentation" => OverheadKind::ProfilerInstrumentation,
-        b"resource" | b"uvm activity init" => OverheadKind::ProfilerResource,
-        b"runtime triggered module loading" => OverheadKind::ModuleLoading,
-        b"lazy function loading" => OverheadKind::LazyLoading,
-        b"command buffer full" => OverheadKind::CommandBufferFull,
+        b"driver compiler" | b"compiler" => OverheadKind::Compiler,
+        b"buffer flush" | b"activity buffer request" | b"profiler-buffer" => OverheadKind::ProfilerBuffer,
+        b"instrumentation" | b"profiler-instrumentation" => OverheadKind::ProfilerInstrumentation,
+        b"resource" | b"uvm activity init" | b"profiler-resource" => OverheadKind::ProfilerResource,
+        b"runtime triggered module loading" | b"module-loading" => OverheadKind::ModuleLoading,
+        b"lazy function loading" | b"lazy-loading" => OverheadKind::LazyLoading,
+        b"command buffer full" | b"command-buffer-full" => OverheadKind::CommandBufferFull,
         _ => OverheadKind::Unknown,
     }
 }

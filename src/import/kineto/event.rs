@@ -16,7 +16,13 @@ pub(super) enum Category {
     Call,
     Operator,
     Annotation,
+    /// An NVTX range, in files that were exported here.
+    Nvtx,
     Sync,
+    /// The recording of a CUDA event.
+    EventRecord,
+    /// A host function in stream order, in files that were exported here.
+    HostFunction,
     Overhead,
     /// Known, and of no use here: flow arrows, annotations projected onto the device, Python functions, spans of the
     /// profiler itself, counters.
@@ -47,7 +53,10 @@ impl Category {
             b"cpu_op" | b"operator" => Self::Operator,
             b"user_annotation" => Self::Annotation,
             b"cuda_sync" => Self::Sync,
-            b"overhead" => Self::Overhead,
+            b"cuda_event" => Self::EventRecord,
+            b"overhead" | b"cuda_overhead" => Self::Overhead,
+            b"nvtx" => Self::Nvtx,
+            b"host_function" => Self::HostFunction,
             b"python_function"
             | b"ac2g"
             | b"async"
@@ -58,16 +67,15 @@ impl Category {
             | b"trace"
             | b"collective_comm"
             | b"gpu_pm_counter"
-            | b"cuda_profiler_range"
-            | b"cuda_event" => Self::Unused,
+            | b"cuda_profiler_range" => Self::Unused,
             _ if lower.ends_with(b"runtime") || lower.ends_with(b"driver") => Self::Call,
             _ => Self::Other,
         }
     }
 
-    /// Whether the arguments of such an event are needed.
-    const fn needs_arguments(self) -> bool {
-        matches!(self, Self::Absent | Self::Kernel | Self::Copy | Self::Memset | Self::Call | Self::Sync)
+    /// Whether the arguments of such an event are needed, in a file that was exported here or in any other.
+    const fn needs_arguments(self, own: bool) -> bool {
+        own || matches!(self, Self::Absent | Self::Kernel | Self::Copy | Self::Memset | Self::Call | Self::Sync)
     }
 }
 
@@ -134,6 +142,24 @@ pub(super) struct Arguments<'a> {
     pub(super) awaited_stream: Option<i64>,
     pub(super) awaited_event: Option<i64>,
     pub(super) awaited_record: Option<i64>,
+    pub(super) own: OwnArguments,
+}
+
+/// The arguments that only files have which were exported here: mostly positions in the outline.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OwnArguments {
+    pub(super) process: Option<u32>,
+    pub(super) thread: Option<u32>,
+    pub(super) context: Option<u32>,
+    pub(super) stream: Option<u32>,
+    pub(super) detail: Option<u32>,
+    /// The name that is recorded, where another is shown.
+    pub(super) symbol: Option<u32>,
+    pub(super) whole_graph: bool,
+    pub(super) result: i32,
+    pub(super) event: Option<u32>,
+    pub(super) event_sync: Option<u64>,
+    pub(super) device_ns: Option<i64>,
 }
 
 /// One event.
@@ -156,9 +182,9 @@ pub(super) struct Event<'a> {
     pub(super) oddities: Oddities,
 }
 
-/// Reads the event that stands at the lexer's position.
+/// Reads the event that stands at the lexer's position; `own` says that the file was exported here.
 #[inline]
-pub(super) fn event<'a>(lexer: &mut Lexer<'a>) -> Result<Event<'a>, Trouble> {
+pub(super) fn event<'a>(lexer: &mut Lexer<'a>, own: bool) -> Result<Event<'a>, Trouble> {
     lexer.oddities = Oddities::default();
     let mut event = Event::default();
     lexer.enter()?;
@@ -187,8 +213,8 @@ pub(super) fn event<'a>(lexer: &mut Lexer<'a>) -> Result<Event<'a>, Trouble> {
             b"tid" => event.thread = Id::of(lexer.value()?),
             b"ts" => event.start = Time::of(lexer.value()?),
             b"dur" => event.length = Time::of(lexer.value()?),
-            b"args" if event.category.needs_arguments() && lexer.peek()? == b'{' => {
-                arguments(lexer, &mut event.arguments)?;
+            b"args" if event.category.needs_arguments(own) && lexer.peek()? == b'{' => {
+                arguments(lexer, &mut event.arguments, own)?;
             }
             _ => lexer.skip()?,
         }
@@ -197,7 +223,7 @@ pub(super) fn event<'a>(lexer: &mut Lexer<'a>) -> Result<Event<'a>, Trouble> {
     Ok(event)
 }
 
-fn arguments<'a>(lexer: &mut Lexer<'a>, into: &mut Arguments<'a>) -> Result<(), Trouble> {
+fn arguments<'a>(lexer: &mut Lexer<'a>, into: &mut Arguments<'a>, own: bool) -> Result<(), Trouble> {
     lexer.enter()?;
     let mut first = true;
     while let Some(key) = lexer.key(first)? {
@@ -219,8 +245,27 @@ fn arguments<'a>(lexer: &mut Lexer<'a>, into: &mut Arguments<'a>) -> Result<(), 
             b"wait_on_stream" => into.awaited_stream = signed(lexer.value()?),
             b"wait_on_cuda_event_id" => into.awaited_event = signed(lexer.value()?),
             b"wait_on_cuda_event_record_corr_id" => into.awaited_record = signed(lexer.value()?),
+            _ if own => own_argument(lexer, key, &mut into.own)?,
             _ => lexer.skip()?,
         }
+    }
+    Ok(())
+}
+
+fn own_argument(lexer: &mut Lexer<'_>, key: &[u8], into: &mut OwnArguments) -> Result<(), Trouble> {
+    match key {
+        b"process" => into.process = small(lexer.value()?),
+        b"thread" => into.thread = small(lexer.value()?),
+        b"at_context" => into.context = small(lexer.value()?),
+        b"lane" => into.stream = small(lexer.value()?),
+        b"detail" => into.detail = small(lexer.value()?),
+        b"symbol" => into.symbol = small(lexer.value()?),
+        b"whole graph" => into.whole_graph = small(lexer.value()?) == Some(1),
+        b"result" => into.result = signed(lexer.value()?).and_then(|value| value.try_into().ok()).unwrap_or(0),
+        b"event_id" => into.event = small(lexer.value()?),
+        b"event_sync" => into.event_sync = whole(lexer.value()?),
+        b"device_ns" => into.device_ns = signed(lexer.value()?),
+        _ => lexer.skip()?,
     }
     Ok(())
 }

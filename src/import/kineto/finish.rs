@@ -7,8 +7,8 @@ use super::header::Header;
 use crate::import::{ImportError, Notes};
 use crate::progress::Watch;
 use crate::trace::{
-    CaptureMode, ContextIdx, CorrelationId, Detail, DeviceIdx, EventInput, Interval, Ns, OpInput, ProcessIdx,
-    StreamIdx, SyncInput, Trace, WorkloadRun, rfc3339,
+    CaptureMode, ContextIdx, CorrelationId, Detail, DeviceIdx, EventInput, OpInput, ProcessIdx, StreamIdx, SyncInput,
+    Trace, rfc3339,
 };
 
 /// Times before September 2001 are no Unix times: the clock has another origin.
@@ -33,8 +33,11 @@ impl Collector {
         watch: &dyn Watch,
     ) -> Result<Trace, ImportError> {
         let kept = self.ops.len() + self.syncs.len() + self.overheads.len();
-        if kept as u64 + self.calls + self.ranges == 0 && self.lasting > 0 {
+        if kept as u64 + self.calls + self.ranges + self.own_events() == 0 && self.lasting > 0 {
             return Err(ImportError::NotARecording(self.what_it_is()));
+        }
+        if kept == 0 && self.is_own() {
+            return self.into_trace(header, notes, lost, damaged_at, watch);
         }
         self.clip(&mut notes);
         let owners = Owners::new(&mut self);
@@ -91,26 +94,23 @@ impl Collector {
         damaged_at: Option<u64>,
         watch: &dyn Watch,
     ) -> Result<Trace, ImportError> {
-        let Self { mut builder, calls, ranges, .. } = self;
+        let Self { mut builder, calls, ranges, own, .. } = self;
         let meta = &mut builder.meta;
+        meta.losses.unreadable_records += lost;
+        meta.losses.damaged_at = meta.losses.damaged_at.or(damaged_at);
+        if let Some(own) = own {
+            let mut trace = builder.finish_watched(watch)?;
+            own.put_right(&mut trace, damaged_at.is_some());
+            notes.into_warnings(&mut trace.meta);
+            return Ok(trace);
+        }
         header.machine(meta);
         meta.source.format = "kineto".to_owned();
         meta.epoch_ns = header.base_ns;
-        meta.losses.unreadable_records += lost;
-        meta.losses.damaged_at = damaged_at;
         meta.recorded.calls = calls > 0;
         meta.recorded.ranges = ranges > 0;
         builder.drop_duplicates = true;
         let mut trace = builder.finish_watched(watch)?;
-        // The trace's times count from its first record.
-        let origin = Ns(trace.meta.epoch_ns.saturating_sub(header.base_ns));
-        trace.meta.workload = header.workload.clone().map(|run| WorkloadRun {
-            measured: run.measured.map(|part| {
-                let start = part.start.saturating_sub(origin);
-                Interval::new(start, part.end.saturating_sub(origin).max(start))
-            }),
-            ..run
-        });
         let recorded = &mut trace.meta.recorded;
         recorded.ops = !trace.ops.is_empty();
         recorded.syncs = !trace.syncs.is_empty();

@@ -3,10 +3,8 @@
 use serde_json::Value;
 
 use super::number::{integer, unsigned};
-use crate::trace::{Device, DeviceIdx, Meta, TraceBuilder, WorkloadRun};
+use crate::trace::{Device, DeviceIdx, Meta, TraceBuilder};
 
-/// Where the export puts the bundled workload that ran.
-const WORKLOAD_KEY: &[u8] = b"bubblescopeWorkload";
 /// Longer descriptions of devices are not looked at.
 const MAX_PROPERTIES: usize = 1 << 20;
 
@@ -20,8 +18,6 @@ pub(super) struct Header {
     /// The first keys, to say what a file is that is no trace.
     keys: Vec<String>,
     is_own: bool,
-    /// The bundled workload that ran, in a file that was exported here. Its measured part counts from `base_ns`.
-    pub(super) workload: Option<WorkloadRun>,
 }
 
 impl Header {
@@ -39,9 +35,6 @@ impl Header {
             b"deviceProperties" | b"computeProperties" if value.len() <= MAX_PROPERTIES => {
                 let all: Vec<Value> = serde_json::from_slice(value).unwrap_or_default();
                 self.devices.extend(all.iter().filter_map(device));
-            }
-            key if key == WORKLOAD_KEY && value.len() <= MAX_PROPERTIES => {
-                self.workload = serde_json::from_slice(value).ok();
             }
             b"distributedInfo" if value.len() <= MAX_PROPERTIES => self.distributed(value),
             b"cuda_driver_version" => self.fact("driver", version(value).map(|version| format!("CUDA {version}"))),

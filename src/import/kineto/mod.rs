@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `kernel`, `gpu_memcpy`, `gpu_memset` | ops |
 //! | `cuda_runtime`, `cuda_driver`, any other `…runtime` or `…driver` | API calls |
-//! | `cpu_op`, `user_annotation` | ranges |
+//! | `cpu_op`, `user_annotation`, `nvtx` | ranges |
 //! | `cuda_sync` | synchronisations, and the event records that they name |
 //! | `overhead` | overheads |
 //! | anything else | nothing |
@@ -20,6 +20,8 @@
 //!
 //! A row of device work tells its device and no process. It belongs to the process that used its correlation id; where
 //! several did, to the one whose device it is, else to the one that called last before it.
+//!
+//! A file that was [exported](crate::export::chrome()) here tells all that the trace held, and becomes that trace again.
 
 mod collect;
 mod event;
@@ -27,6 +29,7 @@ mod finish;
 mod header;
 mod lexer;
 mod number;
+mod own;
 mod window;
 
 use std::io::{self, Read};
@@ -218,7 +221,10 @@ impl<'w, R: Read> Reader<'w, R> {
                 }
                 Ok(_) => {
                     let from = lexer.at();
-                    lexer.skip().map(|()| self.header.take(key, &self.window.text()[from..lexer.at()]))
+                    lexer.skip().map(|()| match &self.window.text()[from..lexer.at()] {
+                        outline if key == own::OUTLINE_KEY => self.collector.restore(outline, &mut self.notes),
+                        value => self.header.take(key, value),
+                    })
                 }
                 Err(trouble) => Err(trouble),
             },
@@ -268,7 +274,7 @@ impl<'w, R: Read> Reader<'w, R> {
                     self.place = Place::Top { first: false };
                     return Step::Go;
                 }
-                b'{' => event(&mut lexer).map(|event| self.collector.take(&event, base + from as u64, &mut self.notes)),
+                b'{' => event(&mut lexer, self.collector.is_own()).map(|event| self.collector.take(&event, base + from as u64, &mut self.notes)),
                 _ => lexer.skip(),
             };
             match read {
@@ -307,7 +313,7 @@ impl<'w, R: Read> Reader<'w, R> {
             }
         };
         let mut lexer = Lexer::loose(&text[..end], from);
-        let read = event(&mut lexer);
+        let read = event(&mut lexer, self.collector.is_own());
         let position = self.window.base() + from as u64;
         match (read, next) {
             (Ok(event), _) if event.is_event => {

@@ -10,6 +10,7 @@ use super::ids::{ContextIdx, CorrelationId, DetailId, DeviceIdx, GraphId, NameId
 use super::meta::Meta;
 use super::model::{Context, Detail, Device, OverheadKind, Process, RangeKind, Stream, StreamKind, Thread};
 use super::names::Names;
+use super::outline::Outline;
 
 pub use finish::BuildError;
 pub use input::{CallInput, EventInput, OpInput, SyncInput};
@@ -56,6 +57,74 @@ impl TraceBuilder {
     /// An empty builder.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Takes over what an outline holds, each thing at its position there, so that records can refer to it by that. False,
+    /// and nothing is taken over, when something is in the builder already, or the outline contradicts itself.
+    pub fn restore(&mut self, outline: &Outline) -> bool {
+        let untouched = self.names.is_empty() && self.processes.is_empty() && self.devices.is_empty();
+        if !untouched {
+            return false;
+        }
+        let mut restored = Self { drop_duplicates: self.drop_duplicates, ..Self::default() };
+        let whole = restored.add_all(outline).is_some();
+        if whole {
+            restored.meta = outline.meta.clone();
+            *self = restored;
+        }
+        whole
+    }
+
+    /// Adds everything in an outline; `None` as soon as something is not new or refers to what is not there.
+    fn add_all(&mut self, outline: &Outline) -> Option<()> {
+        fn new_at(position: usize, index: usize) -> Option<()> {
+            (position == index).then_some(())
+        }
+        for (at, text) in outline.names.iter().enumerate() {
+            new_at(at, self.name(text).index())?;
+        }
+        for (at, process) in outline.processes.iter().enumerate() {
+            let row = self.process(process.pid);
+            new_at(at, row.index())?;
+            self.set_process_name(row, &process.name);
+        }
+        for (at, device) in outline.devices.iter().enumerate() {
+            let row = self.device(device.id);
+            new_at(at, row.index())?;
+            self.describe_device(row, device.clone());
+        }
+        for (at, context) in outline.contexts.iter().enumerate() {
+            self.processes.get(context.process.index())?;
+            self.devices.get(context.device.index())?;
+            new_at(at, self.context(context.process, context.id, context.device).index())?;
+        }
+        for (at, stream) in outline.streams.iter().enumerate() {
+            let context = self.contexts.get(stream.context.index())?;
+            new_at(context.device.index(), stream.device.index())?;
+            new_at(context.process.index(), stream.process.index())?;
+            let row = self.stream(stream.context, stream.id);
+            new_at(at, row.index())?;
+            self.set_stream_kind(row, stream.kind);
+        }
+        for (at, thread) in outline.threads.iter().enumerate() {
+            self.processes.get(thread.process.index())?;
+            let row = self.thread(thread.process, thread.tid);
+            new_at(at, row.index())?;
+            self.set_thread_name(row, &thread.name);
+        }
+        for (at, &detail) in outline.details.iter().enumerate() {
+            new_at(at, self.detail(detail).index())?;
+        }
+        Some(())
+    }
+
+    /// The id of a set of details.
+    fn detail(&mut self, detail: Detail) -> DetailId {
+        let details = &mut self.details;
+        *self.detail_ids.entry(detail).or_insert_with(|| {
+            details.push(detail);
+            DetailId::from_index(details.len() - 1)
+        })
     }
 
     /// The id of a name.
@@ -172,17 +241,12 @@ impl TraceBuilder {
 
     /// Adds an op. Ops without times are counted and left out.
     pub fn push_op(&mut self, op: OpInput) {
-        let losses = &mut self.meta.losses;
         if op.start == 0 && op.end == 0 {
-            losses.ops_without_time += 1;
+            self.meta.losses.ops_without_time += 1;
         } else if !possible(op.start, if op.end == 0 { op.start } else { op.end }) {
-            losses.impossible_times += 1;
+            self.meta.losses.impossible_times += 1;
         } else {
-            let details = &mut self.details;
-            let detail = *self.detail_ids.entry(op.detail).or_insert_with(|| {
-                details.push(op.detail);
-                DetailId::from_index(details.len() - 1)
-            });
+            let detail = self.detail(op.detail);
             self.ops.push((op, detail));
         }
     }
