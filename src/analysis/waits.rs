@@ -24,8 +24,8 @@ use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::trace::{
-    ApiKind, CallIdx, ContextIdx, CorrelationId, Detail, MemoryKind, Ns, OpIdx, ProcessIdx, Stream, StreamIdx, StreamKind,
-    Sync, SyncKind, ThreadIdx, Trace,
+    ApiKind, CallIdx, ContextIdx, CorrelationId, Detail, MemoryKind, Ns, OpIdx, ProcessIdx, Stream, StreamIdx,
+    StreamKind, Sync, SyncKind, ThreadIdx, Trace,
 };
 
 use super::near::Places;

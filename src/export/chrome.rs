@@ -15,8 +15,8 @@ use super::tracks::Tracks;
 use crate::analysis::{Analysis, Bubble, DeviceAnalysis};
 use crate::report::demangle;
 use crate::trace::{
-    CallIdx, ContextIdx, CorrelationId, Detail, Device, DeviceIdx, EventRecord, Interval, NameId, Ns, OpIdx, OpKind, Outline,
-    OverheadKind, ProcessIdx, RangeKind, Stream, StreamIdx, SyncKind, ThreadIdx, Trace,
+    CallIdx, ContextIdx, CorrelationId, Detail, Device, DeviceIdx, EventRecord, Interval, NameId, Ns, OpIdx, OpKind,
+    Outline, OverheadKind, ProcessIdx, RangeKind, Stream, StreamIdx, SyncKind, ThreadIdx, Trace,
 };
 
 /// Writes the trace with the bubbles of `analysis`.

@@ -274,7 +274,8 @@ impl<'w, R: Read> Reader<'w, R> {
                     self.place = Place::Top { first: false };
                     return Step::Go;
                 }
-                b'{' => event(&mut lexer, self.collector.is_own()).map(|event| self.collector.take(&event, base + from as u64, &mut self.notes)),
+                b'{' => event(&mut lexer, self.collector.is_own())
+                    .map(|event| self.collector.take(&event, base + from as u64, &mut self.notes)),
                 _ => lexer.skip(),
             };
             match read {
