@@ -179,11 +179,54 @@ fn a_spool_cut_anywhere_is_used_or_refused_in_one_line() {
                 analysed += 1;
                 assert!(stdout.contains("idle"), "{length}");
             }
-            2 | 3 => assert_eq!(stderr.trim_end().lines().count(), 1, "{length}: {stderr}"),
+            2 => {
+                assert_eq!(stderr.trim_end().lines().count(), 1, "{length}: {stderr}");
+                let says = ["is empty", "ends before its header", "was cut"].iter().any(|words| stderr.contains(words));
+                assert!(says && !stderr.contains("has no GPU activity"), "{length}: {stderr}");
+            }
             other => panic!("{length}: exit {other}: {stderr}"),
         }
     }
     assert!(analysed >= 1);
+}
+
+#[test]
+fn a_gain_that_is_the_least_to_expect_says_so_in_every_form() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for (name, least) in [("planted/pageable-copy", true), ("planted/allocation", false)] {
+        let path = fixtures.join(name).with_extension("bubcap");
+        let (_, json, _) = outcome(bubble_report().arg(&path).args(["--format", "json"]));
+        let report: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(report["findings"][0]["at_least"], least, "{name}");
+        assert_eq!(report["replay"]["what_if"][0]["at_least"], least, "{name}");
+        assert_eq!(report["replay"]["all_together"]["at_least"], least, "{name}");
+        let (_, text, _) = outcome(bubble_report().arg(&path));
+        assert_eq!(text.matches("at least ").count() > 1, least, "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_kept_spool_that_is_cut_loses_only_its_tail() {
+    let folder = tempfile::tempdir().unwrap();
+    let (kept, cut) = (folder.path().join("kept.bubcap"), folder.path().join("cut.bubcap"));
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/waits/timing-events-k1-10us.bubcap");
+    let (code, ..) = outcome(bubble_report().arg("convert").arg(&recorded).arg("-o").arg(&kept));
+    assert_eq!(code, 0);
+    let [before, whole] = [&recorded, &kept].map(|path| fs::read(path).unwrap());
+    assert!(whole.len() <= before.len() * 102 / 100, "{} of {}", whole.len(), before.len());
+    let ops = |path: &Path| -> u64 {
+        let (code, json, stderr) = outcome(bubble_report().arg(path).args(["--whole", "--format", "json"]));
+        assert_eq!(code, 0, "{stderr}");
+        let report: Value = serde_json::from_str(&json).unwrap();
+        let cut = report["quality"]["warnings"].to_string().contains("was cut off");
+        assert_eq!(cut, path.ends_with("cut.bubcap"), "{}", report["quality"]);
+        report["devices"][0]["ops"].as_u64().unwrap()
+    };
+    let all = ops(&kept);
+    fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let half = ops(&cut);
+    assert!(half * 5 > all && half < all, "{half} of {all}");
+    assert_eq!(ops(&recorded), all);
 }
 
 #[test]

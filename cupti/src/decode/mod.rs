@@ -114,6 +114,15 @@ pub fn records<'a>(table: &'a SizeTable, buffer: &'a [u8]) -> Records<'a> {
     Records { walk: Walk::new(table, buffer), records: 0, skipped: BTreeMap::new() }
 }
 
+/// Where each record of a buffer ends, up to one that cannot be stepped over.
+pub(crate) fn record_ends<'a>(table: &'a SizeTable, buffer: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let mut end = 0;
+    Walk::new(table, buffer).map(move |(_, record)| {
+        end += record.len();
+        end
+    })
+}
+
 /// The records of one buffer, in the order in which they stand there; made by [`records`].
 #[derive(Clone, Debug)]
 pub struct Records<'a> {

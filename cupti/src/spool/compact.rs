@@ -12,8 +12,8 @@ pub enum Paths {
     Leave,
 }
 
-/// Copies a spool chunk by chunk, compressed with zstd: the same chunks in the same order, in the same format. A cut
-/// spool gives the copy of its whole chunks.
+/// Copies a spool chunk by chunk, compressed with zstd: the same chunks in the same order, in the same format, but long
+/// buffers in more pieces. A cut spool gives the copy of its whole chunks.
 ///
 /// # Errors
 /// When the source is damaged (its good part has been copied then) or `out` cannot be written.

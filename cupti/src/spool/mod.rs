@@ -11,12 +11,14 @@
 //! Encodings: 0 is as it is, 1 zstd, 2 one LZ4 block, which format version 2 added. All numbers are little-endian. The checksum covers the first twelve bytes of the chunk and its stored payload. The
 //! first chunk is the [`Header`], the last an [`End`]; a spool that was cut anywhere still gives every whole chunk.
 //! Texts come before the buffer which holds their pointers, and a later text for the same pointer replaces an earlier
-//! one: a pointer means what the last text before its buffer said. Chunks with an unknown tag are skipped.
+//! one: a pointer means what the last text before its buffer said. Chunks with an unknown tag are skipped. A long buffer
+//! is in several chunks of one number, each of whole records, so that a cut costs no more than the last of them.
 
 mod beside;
 mod compact;
 mod frame;
 mod packing;
+mod pieces;
 mod reader;
 mod strings;
 mod writer;
@@ -228,11 +230,11 @@ pub enum Chunk {
         /// Pointers and texts.
         texts: Vec<Text>,
     },
-    /// One activity buffer as CUPTI filled it.
+    /// One activity buffer as CUPTI filled it, or a piece of one.
     Buffer {
-        /// Counts from 0 in the order of completion.
+        /// Counts from 0 in the order of completion; the pieces of one buffer share its number.
         seq: u64,
-        /// Its valid bytes.
+        /// Its valid bytes: whole records.
         bytes: Vec<u8>,
     },
     /// Names of callback ids seen for the first time.

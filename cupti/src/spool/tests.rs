@@ -406,3 +406,56 @@ fn the_rest_can_be_passed_over() {
     assert_eq!(reader.skip_rest().unwrap(), spool.len() as u64);
     assert!(reader.next().is_none());
 }
+
+/// A buffer of so many kernel records that differ by some counters, by the sizes of [`header`].
+fn kernels(count: u64) -> Vec<u8> {
+    let record = |launch: u64| {
+        let mut record = [0_u8; 216];
+        record[0] = 10;
+        record[16..24].copy_from_slice(&(1_700_000_000_000_000_000 + launch * 2_317).to_le_bytes());
+        record[60..64].copy_from_slice(&(launch as u32).to_le_bytes());
+        record
+    };
+    (0..count).flat_map(record).collect()
+}
+
+#[test]
+fn a_long_buffer_is_cut_into_pieces_of_whole_records_and_a_cut_loses_only_the_tail() {
+    let bytes = kernels(40_000);
+    let recorded = write(&[Chunk::Buffer { seq: 3, bytes: bytes.clone() }, Chunk::End(End::default())]);
+    let mut kept = Vec::new();
+    compact(recorded.as_slice(), &mut kept, Paths::Keep).unwrap();
+    for (spool, about) in [(recorded, 1_usize << 20), (kept, 256 << 10)] {
+        let buffers = |spool: &[u8]| -> Vec<Vec<u8>> {
+            let chunks = read(spool).0.into_iter();
+            chunks
+                .filter_map(|chunk| match chunk {
+                    Chunk::Buffer { seq, bytes } => {
+                        assert_eq!(seq, 3);
+                        Some(bytes)
+                    }
+                    _ => None,
+                })
+                .collect()
+        };
+        let pieces = buffers(&spool);
+        assert_eq!(pieces.concat(), bytes);
+        assert!(pieces.len() >= bytes.len() / about / 2 && pieces.len() > 3);
+        for piece in &pieces {
+            assert!(piece.len() % 216 == 0 && piece.len() <= 2 * about + 216 && piece.len() * 2 > about);
+        }
+        for part in 1..16 {
+            let length = spool.len() * part / 16;
+            let kept = buffers(&spool[..length]).concat();
+            assert!(bytes.starts_with(&kept) && kept.len() % 216 == 0);
+            // Compression is even here: no more is lost than two pieces.
+            assert!(kept.len() + 4 * about >= bytes.len() * part / 16, "{part}: {}", kept.len());
+        }
+    }
+    // Without a known size nothing can be cut.
+    let strange = vec![9; 3 << 20];
+    assert_eq!(
+        read(&write(&[Chunk::Buffer { seq: 0, bytes: strange.clone() }])).0,
+        [Chunk::Buffer { seq: 0, bytes: strange }]
+    );
+}

@@ -2,9 +2,11 @@
 
 use super::frame::{Encoding, Growth, HEAD, Head, MAGIC, Tag};
 use super::packing;
+use super::pieces::{KEPT, RECORDED, pieces};
 use super::{
     Anchor, Beside, CallbackName, Chunk, Drops, End, FORMAT_VERSION, Header, Note, RecordSize, Status, Text, beside,
 };
+use crate::decode::SizeTable;
 use std::io::{self, IoSlice, Write};
 
 /// Texts are written in chunks of about so many bytes.
@@ -22,6 +24,8 @@ pub struct Writer<W> {
     written: u64,
     growth: Growth,
     failed: bool,
+    /// The sizes of the records so far.
+    sizes: SizeTable,
 }
 
 impl<W: Write> Writer<W> {
@@ -30,8 +34,15 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When `out` cannot be written.
     pub fn new(out: W, header: &Header) -> io::Result<Self> {
-        let mut writer =
-            Self { out, scratch: Vec::new(), packed: Vec::new(), written: 0, growth: Growth::default(), failed: false };
+        let mut writer = Self {
+            out,
+            scratch: Vec::new(),
+            packed: Vec::new(),
+            written: 0,
+            growth: Growth::default(),
+            failed: false,
+            sizes: header.size_table(),
+        };
         let mut preamble = MAGIC.to_vec();
         preamble.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         writer.out.write_all(&preamble)?;
@@ -61,6 +72,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When the spool cannot be written.
     pub fn sizes(&mut self, sizes: &[RecordSize]) -> io::Result<()> {
+        self.learn(sizes);
         self.built(Tag::Sizes, Encoding::Plain, |payload| encode_sizes(payload, sizes))
     }
 
@@ -86,12 +98,24 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// The valid bytes of one buffer.
+    /// The valid bytes of one buffer. They are written in pieces, of which the first ones may be there when a later one
+    /// fails.
     ///
     /// # Errors
     /// When the spool cannot be written.
     pub fn buffer(&mut self, seq: u64, bytes: &[u8]) -> io::Result<()> {
-        self.built(Tag::Buffer, Encoding::Lz4, |payload| encode_buffer(payload, seq, bytes))
+        self.pieces(Encoding::Lz4, seq, bytes, RECORDED)
+    }
+
+    fn pieces(&mut self, encoding: Encoding, seq: u64, bytes: &[u8], about: usize) -> io::Result<()> {
+        let mut pieces = pieces(&self.sizes, bytes, about).into_iter();
+        pieces.try_for_each(|piece| self.built(Tag::Buffer, encoding, |payload| encode_buffer(payload, seq, piece)))
+    }
+
+    fn learn(&mut self, sizes: &[RecordSize]) {
+        for size in sizes {
+            self.sizes.set(size.kind, size.bytes);
+        }
     }
 
     /// Names of callback ids.
@@ -155,11 +179,14 @@ impl<W: Write> Writer<W> {
     /// Any chunk, compressed when that makes it smaller: for spools that are kept, not for recording.
     pub(super) fn compressed(&mut self, chunk: &Chunk) -> io::Result<()> {
         match chunk {
-            Chunk::Sizes(sizes) => self.built(Tag::Sizes, Encoding::Zstd, |p| encode_sizes(p, sizes)),
+            Chunk::Sizes(sizes) => {
+                self.learn(sizes);
+                self.built(Tag::Sizes, Encoding::Zstd, |p| encode_sizes(p, sizes))
+            }
             Chunk::Strings { seq, texts } => {
                 self.built(Tag::Strings, Encoding::Zstd, |p| encode_strings(p, *seq, texts))
             }
-            Chunk::Buffer { seq, bytes } => self.built(Tag::Buffer, Encoding::Zstd, |p| encode_buffer(p, *seq, bytes)),
+            Chunk::Buffer { seq, bytes } => self.pieces(Encoding::Zstd, *seq, bytes, KEPT),
             Chunk::CallbackNames(names) => self.built(Tag::CallbackNames, Encoding::Zstd, |p| encode_names(p, names)),
             Chunk::Anchor(anchor) => self.anchor(anchor),
             Chunk::Drops(drops) => self.drops(drops),

@@ -229,8 +229,9 @@ impl Spool {
                     strings.extend(texts);
                 }
                 Chunk::Buffer { seq, bytes } => {
-                    assert_eq!(seq, next_seq);
-                    next_seq += 1;
+                    // A long buffer is in several pieces of one number.
+                    assert!(seq == next_seq || seq + 1 == next_seq, "{seq} follows {next_seq}");
+                    next_seq = seq + 1;
                     spool.buffer(&bytes, &strings);
                 }
                 Chunk::CallbackNames(names) => spool.callback_names.extend(names.into_iter().map(|n| n.name.into())),

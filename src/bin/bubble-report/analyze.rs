@@ -99,6 +99,12 @@ pub(crate) fn refuse_nothing(trace: &Trace, path: &str) -> Result<(), Failure> {
     if !trace.ops.is_empty() {
         return Ok(());
     }
+    let reasons: String = trace.meta.warnings.iter().map(|warning| format!("; {warning}")).collect();
+    if trace.meta.losses.is_damaged() {
+        return Err(Failure::Unusable(anyhow!(
+            "{path} was cut or damaged, and no GPU activity stands before that{reasons}"
+        )));
+    }
     let launches = trace.calls.kind.iter().filter(|kind| kind.submits()).count();
     let what = if launches > 0 {
         let launches = counted(launches as u64, "launch", "launches");
@@ -106,7 +112,6 @@ pub(crate) fn refuse_nothing(trace: &Trace, path: &str) -> Result<(), Failure> {
     } else {
         "has no GPU activity".to_owned()
     };
-    let reasons: String = trace.meta.warnings.iter().map(|warning| format!("; {warning}")).collect();
     Err(Failure::Nothing(anyhow!("{path} {what}{reasons}")))
 }
 
