@@ -2,6 +2,8 @@
 //! would gain.
 
 use super::bubbles::Host;
+#[cfg(doc)]
+use super::finding::FindingId;
 use super::findings::{self, Findings};
 use super::options::Options;
 use super::replay::{self, Change, Outcome, Replay};
@@ -46,6 +48,8 @@ pub struct WhatIf {
     pub span: Ns,
     /// What the span loses; negative when it gets longer.
     pub gain: Ns,
+    /// Whether that is the least to expect ([`FindingId::gains_at_least`]).
+    pub at_least: bool,
     /// What the answer takes for granted.
     pub assumptions: Vec<&'static str>,
 }
@@ -142,6 +146,7 @@ fn facts(replay: &Replay<'_>, findings: &Findings, idle: Ns, asked: &[Change]) -
         change: finding.change.clone(),
         span: finding.span,
         gain: finding.recoverable,
+        at_least: finding.id.gains_at_least(),
         assumptions: finding.assumptions.clone(),
     }));
     facts.what_if.sort_by_key(|what| std::cmp::Reverse(what.gain));
@@ -149,12 +154,15 @@ fn facts(replay: &Replay<'_>, findings: &Findings, idle: Ns, asked: &[Change]) -
     all.extend(asked.iter().filter(|change| !all.contains(change)).cloned().collect::<Vec<_>>());
     if !all.is_empty() {
         let names: Vec<&str> = facts.what_if.iter().map(|what| what.change.as_str()).collect();
-        facts.all_together = what_if(names.join(", "), replay.with(&all));
+        let at_least = facts.what_if.iter().any(|what| what.at_least);
+        let together = what_if(names.join(", "), replay.with(&all));
+        facts.all_together = together.map(|what| WhatIf { at_least, ..what });
     }
     facts
 }
 
 /// An answer; `None` when it is withheld.
 fn what_if(change: String, outcome: Outcome) -> Option<WhatIf> {
-    Some(WhatIf { change, span: outcome.span, gain: outcome.gain?, assumptions: outcome.assumptions })
+    let Outcome { span, gain, assumptions, .. } = outcome;
+    Some(WhatIf { change, span, gain: gain?, at_least: false, assumptions })
 }

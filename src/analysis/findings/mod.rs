@@ -159,35 +159,51 @@ pub(super) fn find(
     let mut found = worthwhile(candidates, replay, &options.findings);
     let (idle, devices) = (analysis.idle_of_all(), analysis.devices.len());
     for finding in &mut found {
-        let more = [bubbles_of(finding, trace, analysis), beyond_idle(finding, trace, idle, devices)];
+        let [set_up, roots] = bubbles_of(finding, trace, analysis);
+        let more = [set_up, roots, beyond_idle(finding, trace, idle, devices)];
         finding.evidence.extend(more.into_iter().flatten().map(|text| Evidence { text, ..Evidence::default() }));
     }
     (Findings { found, withheld: None }, replayed)
 }
 
-/// Under which root causes the bubbles of a finding stand, so that both can be read together.
-fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> Option<String> {
+/// Under which root causes the bubbles of a finding stand, so that both can be read together, and of set-up how much of
+/// them it is.
+fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> [Option<String>; 2] {
     // There may be millions of both.
     let mut is_ours = vec![false; trace.calls.len()];
     finding.calls.iter().for_each(|call| is_ours[call.index()] = true);
     let mut causes: BTreeMap<Cause, Ns> = BTreeMap::new();
+    let mut set_up = Ns::ZERO;
     for device in &analysis.devices {
         let concerned = |bubble: &&Bubble| finding.concerns_with(device, bubble, |call| is_ours[call.index()]);
         for bubble in device.bubbles.iter().filter(concerned) {
             *causes.entry(bubble.root.cause).or_default() += bubble.interval.len();
+            let ours =
+                device.segments_of(bubble).iter().filter(|part| part.call().is_some_and(|call| is_ours[call.index()]));
+            set_up += ours.map(|part| part.interval.len()).sum::<Ns>();
         }
     }
+    let of_all = (finding.id == FindingId::OneTimeSetup).then(|| set_up_in(causes.values().copied().sum(), set_up));
     let mut causes: Vec<(Cause, Ns)> = causes.into_iter().collect();
     causes.sort_by_key(|&(cause, idle)| (std::cmp::Reverse(idle), cause));
     if let [(cause, _)] = causes.as_slice() {
-        return Some(format!("its bubbles have the root cause {cause}"));
+        return [of_all.flatten(), Some(format!("its bubbles have the root cause {cause}"))];
     }
     let (most, others) = causes.split_at(causes.len().min(3));
     let mut parts: Vec<String> = most.iter().map(|&(cause, idle)| format!("{cause} {}", time(idle))).collect();
     if !others.is_empty() {
         parts.push(format!("others {}", time(others.iter().map(|&(_, idle)| idle).sum())));
     }
-    (!parts.is_empty()).then(|| format!("its bubbles have the root causes {}", parts.join(", ")))
+    let roots = (!parts.is_empty()).then(|| format!("its bubbles have the root causes {}", parts.join(", ")));
+    [of_all.flatten(), roots]
+}
+
+/// How much of the bubbles in which set-up lies is set-up, where that is not nearly all: they may be long for other reasons.
+fn set_up_in(bubbles: Ns, set_up: Ns) -> Option<String> {
+    (!share_exceeds(set_up, bubbles, 90)).then(|| {
+        let share = percent(set_up.0 as f64 / bubbles.0.max(1) as f64);
+        format!("set-up is {} of the {} that its bubbles last, {share}: the rest is not", time(set_up), time(bubbles))
+    })
 }
 
 /// Why a finding promises more than `idle`, the time in which no device worked, if it does.
