@@ -7,8 +7,9 @@ use crate::analysis::Cause;
 use crate::report::Compare;
 use crate::report::compare::{Basis, PerIteration, Wall};
 
-/// The columns before those of the root causes. Times are nanoseconds per iteration; what was not measured is empty.
-const COLUMNS: [&str; 17] = [
+/// The columns before those of the root causes. Times are nanoseconds per iteration; what was not measured is empty. Of
+/// several marks in one cell, each ends with a semicolon but the last.
+const COLUMNS: [&str; 19] = [
     "variant",
     "path",
     "iterations",
@@ -26,6 +27,8 @@ const COLUMNS: [&str; 17] = [
     "bubble_ns",
     "sync_calls",
     "idle_reliable",
+    "unusable",
+    "marks",
 ];
 
 /// Writes the variants of a comparison, a row each, in the names of its JSON contract; `bubble_<cause>_ns` for each root
@@ -56,6 +59,9 @@ pub fn comparison_csv(compare: &Compare, out: &mut impl Write) -> io::Result<()>
         });
         text(&mut line, basis.unwrap_or_default());
         recorded(&mut line, variant.recorded.as_ref());
+        text(&mut line, variant.unusable.as_deref().unwrap_or_default());
+        text(&mut line, &variant.marks.join("; "));
+        bubbles(&mut line, variant.recorded.as_ref());
         // Every cell begins with the comma that ends the one before.
         writeln!(out, "{}", line.strip_prefix(',').unwrap_or(&line))?;
     }
@@ -74,6 +80,9 @@ fn recorded(line: &mut String, recorded: Option<&PerIteration>) {
     number(line, recorded.map(|recorded| recorded.bubble_ns.0));
     number(line, recorded.map(|recorded| recorded.sync_calls));
     number(line, recorded.map(|recorded| recorded.idle_reliable));
+}
+
+fn bubbles(line: &mut String, recorded: Option<&PerIteration>) {
     for cause in Cause::ALL {
         let ns = recorded.map(|recorded| recorded.bubble_ns_by_root.get(cause).copied().unwrap_or_default());
         number(line, ns.map(|ns| ns.0));
@@ -89,6 +98,8 @@ mod tests {
     fn a_comparison_is_a_table_whose_cells_fit_their_columns() {
         let mut compare = samples::compared();
         compare.variants[0].variant = "a, \"b\"".to_owned();
+        compare.variants[1].marks = vec!["it was cut".to_owned(), "other work".to_owned()];
+        compare.variants[1].unusable = Some("for a reason".to_owned());
         let mut csv = Vec::new();
         comparison_csv(&compare, &mut csv).unwrap();
         let csv = String::from_utf8(csv).unwrap();
@@ -102,6 +113,8 @@ mod tests {
             let cell = |name: &str| cells[columns.iter().position(|column| *column == name).unwrap()];
             let unprofiled = variant.unprofiled.map(|wall| wall.median_ns.0.to_string()).unwrap_or_default();
             assert_eq!((cell("variant"), cell("unprofiled_ns")), (variant.variant.as_str(), unprofiled.as_str()));
+            assert_eq!(cell("marks"), variant.marks.join("; "));
+            assert_eq!(cell("unusable"), variant.unusable.as_deref().unwrap_or_default());
             let Some(recorded) = &variant.recorded else { continue };
             assert_eq!(cell("bubble_ns"), recorded.bubble_ns.0.to_string());
             let causes =

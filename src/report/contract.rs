@@ -308,6 +308,9 @@ pub struct WhatIf {
     pub gain_ns: Ns,
     /// That as a share of the span.
     pub gain_fraction: f64,
+    /// Whether that is the least to expect, as of the finding whose remedy it is.
+    #[serde(default)]
+    pub at_least: bool,
     /// What the answer takes for granted.
     pub assumptions: Vec<String>,
 }
@@ -395,6 +398,10 @@ pub struct Finding {
     pub title: String,
     /// What the span would lose with the remedy, from the replay.
     pub recoverable_ns: Ns,
+    /// Whether that is the least to expect, because the remedy gains more than a replay can tell: copies of pinned memory
+    /// are faster, too.
+    #[serde(default)]
+    pub at_least: bool,
     /// How often the pattern occurs.
     pub count: u64,
     /// What shows it.

@@ -36,6 +36,7 @@ fn what_if(what: &analysis::WhatIf, before: Ns) -> WhatIf {
         span_ns: what.span,
         gain_ns: what.gain,
         gain_fraction: if before.0 > 0 { what.gain.0 as f64 / before.0 as f64 } else { 0.0 },
+        at_least: what.at_least,
         assumptions: what.assumptions.iter().map(|&text| text.to_owned()).collect(),
     }
 }
@@ -46,6 +47,7 @@ fn finding(found: &analysis::Finding) -> Finding {
         severity: found.severity,
         title: found.title.clone(),
         recoverable_ns: found.recoverable,
+        at_least: found.id.gains_at_least(),
         count: found.count,
         evidence: found.evidence.iter().map(evidence).collect(),
         remedy: found.remedy.to_owned(),

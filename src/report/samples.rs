@@ -214,6 +214,7 @@ pub(super) fn sync_bound() -> Report {
                 span_ns: Ns(11_321_000),
                 gain_ns: Ns(7_810_000),
                 gain_fraction: 0.408,
+                at_least: false,
                 assumptions: vec![assumption.to_owned()],
             },
             WhatIf {
@@ -221,6 +222,7 @@ pub(super) fn sync_bound() -> Report {
                 span_ns: Ns(16_001_000),
                 gain_ns: Ns(3_130_000),
                 gain_fraction: 0.164,
+                at_least: false,
                 assumptions: Vec::new(),
             },
         ],
@@ -229,6 +231,7 @@ pub(super) fn sync_bound() -> Report {
             span_ns: Ns(10_900_000),
             gain_ns: Ns(8_231_000),
             gain_fraction: 0.430,
+            at_least: false,
             assumptions: vec![assumption.to_owned()],
         }),
     });
@@ -238,6 +241,7 @@ pub(super) fn sync_bound() -> Report {
             severity: Severity::High,
             title: "A few bytes are read back to the host, 1,000 times: each time the GPU runs dry".to_owned(),
             recoverable_ns: Ns(7_810_000),
+            at_least: false,
             count: 1_000,
             evidence: vec![Evidence {
                 text: "4 bytes are copied to the host, and cuStreamSynchronize waits for them before the next launch"
@@ -255,6 +259,7 @@ pub(super) fn sync_bound() -> Report {
             severity: Severity::Low,
             title: "Launches take longer than the kernels they start".to_owned(),
             recoverable_ns: Ns(310_000),
+            at_least: false,
             count: 1,
             evidence: Vec::new(),
             remedy: "Submit several iterations as one graph.".to_owned(),

@@ -67,7 +67,7 @@ fn one_finding(finding: &Finding, number: usize, span: Ns, out: &mut dyn Write, 
     let worth = format!(
         "{} severity: {}{} recoverable ({} of the span), {} ({})",
         finding.severity,
-        if finding.id.gains_at_least() { "at least " } else { "" },
+        if finding.at_least { "at least " } else { "" },
         time(finding.recoverable_ns),
         percent_of(finding.recoverable_ns, span),
         counted(finding.count, "occurrence", "occurrences"),

@@ -35,7 +35,10 @@ pub(super) fn what_if(report: &Report, out: &mut dyn Write, style: Style) -> io:
         let speedup = if what.span_ns > Ns::ZERO { before.0 as f64 / what.span_ns.0 as f64 } else { f64::NAN };
         table.row([
             short(words, 60).into(),
-            Cell::painted(time(what.gain_ns), style.costly()),
+            Cell::painted(
+                format!("{}{}", if what.at_least { "at least " } else { "" }, time(what.gain_ns)),
+                style.costly(),
+            ),
             Cell::painted(percent(what.gain_fraction), style.costly()),
             time(what.span_ns).into(),
             factor(speedup).into(),
