@@ -1,5 +1,6 @@
 //! What long work tells while it goes on, and how it is told to stop.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 
@@ -31,6 +32,53 @@ impl Watch for Unwatched {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("it was cancelled")]
 pub struct Cancelled;
+
+/// A watch that work carries along and only asks whether to go on.
+#[derive(Clone, Copy)]
+pub(crate) struct Until<'w>(&'w dyn Watch);
+
+impl<'w> Until<'w> {
+    /// Until the work is done.
+    pub(crate) const DONE: Until<'static> = Until(&Unwatched);
+
+    /// Until the work is cancelled.
+    pub(crate) fn cancelled(watch: &'w dyn Watch) -> Self {
+        Self(watch)
+    }
+
+    /// Whether to give up.
+    pub(crate) fn is_over(self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// The same in the turn of this number of a loop whose turns are short: it asks only now and then.
+    #[inline]
+    pub(crate) fn is_over_at(self, turn: usize) -> bool {
+        turn % TURNS == TURNS - 1 && self.is_over()
+    }
+
+    /// Whether to go on.
+    pub(crate) fn check(self) -> Result<(), Cancelled> {
+        check(self.0)
+    }
+}
+
+/// What comes of work that nobody cancels.
+pub(crate) fn uncancelled<T>(work: impl FnOnce(Until<'static>) -> Result<T, Cancelled>) -> T {
+    match work(Until::DONE) {
+        Ok(done) => done,
+        Err(Cancelled) => unreachable!("it gave up though nobody cancelled it"),
+    }
+}
+
+/// So many short turns, of well below a microsecond each, lie between two looks.
+const TURNS: usize = 1 << 14;
+
+impl fmt::Debug for Until<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Until").field(&self.is_over()).finish()
+    }
+}
 
 /// Whether to go on.
 pub(crate) fn check(watch: &dyn Watch) -> Result<(), Cancelled> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use crate::progress::{Cancelled, Until};
 use crate::trace::{ApiKind, CallIdx, DeviceIdx, Interval, Ns, Trace};
 
 use super::calls::{CallClasses, Drainers, HostGaps};
@@ -35,7 +36,11 @@ pub(super) struct Host {
 
 impl Host {
     /// Looks at the host, and does `meanwhile` with what the calls are.
-    pub(super) fn new<R: Send>(trace: &Trace, meanwhile: impl FnOnce(&CallClasses) -> R + Send) -> (Self, R) {
+    pub(super) fn new<R: Send>(
+        trace: &Trace,
+        until: Until<'_>,
+        meanwhile: impl FnOnce(&CallClasses) -> Result<R, Cancelled> + Send,
+    ) -> Result<(Self, R), Cancelled> {
         let ((waits, classes), (captures, ranges, host_functions, usual_launch)) = both(
             || {
                 let waits = Waits::new(trace);
@@ -44,15 +49,19 @@ impl Host {
             },
             || (Captures::new(trace), RangeStacks::new(trace), host_functions(trace), usual_launch(trace)),
         );
-        let (found, (timeline, gaps, drainers)) = both(
+        until.check()?;
+        let (found, host) = both(
             || meanwhile(&classes),
             || {
                 let timeline = HostTimeline::new(trace, &classes, &captures);
-                (timeline, HostGaps::new(trace, &classes), Drainers::new(trace, &classes))
+                until.check()?;
+                Ok((timeline, HostGaps::new(trace, &classes), Drainers::new(trace, &classes)))
             },
         );
+        let (found, (timeline, gaps, drainers)) = (found?, host?);
+        until.check()?;
         let host = Self { waits, classes, drainers, captures, timeline, ranges, gaps, host_functions, usual_launch };
-        (host, found)
+        Ok((host, found))
     }
 }
 
@@ -73,13 +82,15 @@ pub(super) fn device(
     sweep: Sweep,
     constants: &Constants,
     host: &Host,
-) -> DeviceAnalysis {
+    until: Until<'_>,
+) -> Result<DeviceAnalysis, Cancelled> {
     let Sweep { span, partition, exposed_comm, ops, gaps, streams } = sweep;
     let latency = usual_latency(trace, &gaps, constants);
     let factor = Ns(host.usual_launch.0.saturating_mul(constants.long_launch_factor));
     let long_launch = factor.max(constants.long_launch);
     let first_launches = OnceLock::new();
     let work = |gaps| {
+        until.check()?;
         let explainer = Explainer {
             trace,
             waits: &host.waits,
@@ -97,11 +108,16 @@ pub(super) fn device(
             long_launch,
             first_launches: &first_launches,
         };
-        explain(device, &judge, gaps)
+        Ok::<_, Cancelled>(explain(device, &judge, gaps))
     };
     let mut found = Found::new(gaps.len());
-    in_order(gaps.chunks(PART), work, |part| found.take(part));
-    DeviceAnalysis {
+    in_order(gaps.chunks(PART), work, |part: Result<Part<'_>, Cancelled>| {
+        if let Ok(part) = part {
+            found.take(part);
+        }
+    });
+    until.check()?;
+    Ok(DeviceAnalysis {
         device,
         span,
         partition,
@@ -116,7 +132,7 @@ pub(super) fn device(
         bubbles: found.bubbles,
         segments: found.segments,
         streams,
-    }
+    })
 }
 
 /// The low median time from a launch's start to its op's start over ops that found the device empty, within bounds.

@@ -8,7 +8,7 @@ use super::findings::{self, Findings};
 use super::options::Options;
 use super::replay::{self, Change, Outcome, Replay};
 use super::result::Analysis;
-use crate::progress::{Cancelled, Unwatched, Watch, check};
+use crate::progress::{Cancelled, Until, Watch, uncancelled};
 use crate::trace::{CallIdx, Ns, Trace};
 
 /// Everything that can be said about a recording.
@@ -69,29 +69,41 @@ pub fn full(trace: &Trace, options: &Options) -> FullAnalysis {
 
 /// Begins with [`full`], for those who want to use the analysis while the replay goes on.
 pub fn half_way(trace: &Trace, options: &Options) -> HalfWay {
-    let (analysis, host) = super::analyze_with_host(trace, options);
+    let (analysis, host) = uncancelled(|until| super::analyze_until(trace, options, until));
     HalfWay { analysis, host }
+}
+
+/// The same while somebody waits for it. How far it is is not told.
+///
+/// # Errors
+/// When it is cancelled.
+pub fn half_way_watched(trace: &Trace, options: &Options, watch: &dyn Watch) -> Result<HalfWay, Cancelled> {
+    let (analysis, host) = super::analyze_until(trace, options, Until::cancelled(watch))?;
+    Ok(HalfWay { analysis, host })
 }
 
 impl HalfWay {
     /// The second half, of the same trace with the same options.
     pub fn finish(self, trace: &Trace, options: &Options) -> FullAnalysis {
-        // Nobody cancels.
-        self.finish_watched(trace, options, &Unwatched).unwrap_or_default()
+        uncancelled(|until| self.finish_until(trace, options, until))
     }
 
     /// The same while somebody waits for it. How far it is is not told.
     ///
     /// # Errors
-    /// When it is cancelled, which it notices after the few replays that are being made.
+    /// When it is cancelled.
     pub fn finish_watched(
         self,
         trace: &Trace,
         options: &Options,
         watch: &dyn Watch,
     ) -> Result<FullAnalysis, Cancelled> {
+        self.finish_until(trace, options, Until::cancelled(watch))
+    }
+
+    fn finish_until(self, trace: &Trace, options: &Options, until: Until<'_>) -> Result<FullAnalysis, Cancelled> {
         let Self { mut analysis, host } = self;
-        check(watch)?;
+        until.check()?;
         if analysis.devices.is_empty() {
             let reason = match analysis.quality.gpu_not_captured {
                 true => "GPU activity was not captured",
@@ -101,21 +113,22 @@ impl HalfWay {
             return Ok(FullAnalysis { analysis, findings, replay: None });
         }
         let window = options.window.map(|_| analysis.window);
-        let replay = Replay::with_constants(trace, &host.waits, window, &options.constants);
-        check(watch)?;
-        let (findings, replayed) = findings::find(trace, &host, &analysis, &replay, options);
+        let replay = Replay::until(trace, &host.waits, window, &options.constants, until);
+        until.check()?;
+        let (findings, replayed) = findings::find(trace, &host, &analysis, &replay, options, until)?;
         let groups: Vec<Vec<CallIdx>> = analysis.sync_calls.iter().map(|row| row.call_list.clone()).collect();
         let limit = if analysis.quality.idle_reliable { options.max_changes.saturating_sub(replayed) } else { 0 };
-        check(watch)?;
+        until.check()?;
         let spared = |trace: &Trace, call| findings::reads_scalar(trace, call, options.findings.scalar_bytes);
         let costs = replay::sync_cost(&replay, &groups, limit, spared);
-        check(watch)?;
+        until.check()?;
         for (row, cost) in analysis.sync_calls.iter_mut().zip(costs) {
             row.recoverable = cost;
         }
         // A stable sort: rows whose gain is not known stay in their order, behind the others.
         analysis.sync_calls.sort_by_key(|row| std::cmp::Reverse(row.recoverable));
         let replay = facts(&replay, &findings, analysis.idle_of_all(), &options.what_if);
+        until.check()?;
         Ok(FullAnalysis { analysis, findings, replay: Some(replay) })
     }
 }

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::progress::{Cancelled, Until, Watch, uncancelled};
 use crate::trace::{DeviceIdx, Interval, Ns, Trace};
 
 use super::bubbles::{self, Host, Sums};
@@ -50,12 +51,36 @@ enum Around {
 /// Looks at an interval of a trace. Bubbles are those of `known` where it reaches to both edges of the interval, else those
 /// of the whole trace.
 pub fn marked(trace: &Trace, known: &[Arc<DeviceAnalysis>], interval: Interval, constants: &Constants) -> Marked {
+    uncancelled(|until| marked_until(trace, known, interval, constants, until))
+}
+
+/// The same while somebody waits for it. How far it is is not told.
+///
+/// # Errors
+/// When it is cancelled.
+pub fn marked_watched(
+    trace: &Trace,
+    known: &[Arc<DeviceAnalysis>],
+    interval: Interval,
+    constants: &Constants,
+    watch: &dyn Watch,
+) -> Result<Marked, Cancelled> {
+    marked_until(trace, known, interval, constants, Until::cancelled(watch))
+}
+
+fn marked_until(
+    trace: &Trace,
+    known: &[Arc<DeviceAnalysis>],
+    interval: Interval,
+    constants: &Constants,
+    until: Until<'_>,
+) -> Result<Marked, Cancelled> {
     let whole = Interval::new(Ns::ZERO, trace.end);
     let inside = interval.intersect(whole);
     let bounds = if inside.is_empty() { inside } else { open_ended(inside, whole) };
     let collective = partition::collective_names(trace);
-    let (host, (mut peer_waits, swept)) = Host::new(trace, |classes| {
-        let sweep = |device, window| partition::sweep(trace, device, window, &collective, classes);
+    let (host, (mut peer_waits, swept)) = Host::new(trace, until, |classes| {
+        let sweep = |device, window| partition::sweep(trace, device, window, &collective, classes, until);
         let devices = (0..trace.devices.len()).map(DeviceIdx::from_index);
         let around = |device: DeviceIdx| {
             let reaches = |span: Interval| span.start <= inside.start && inside.end <= span.end;
@@ -66,24 +91,27 @@ pub fn marked(trace: &Trace, known: &[Arc<DeviceAnalysis>], interval: Interval, 
         };
         let swept: Vec<_> =
             devices.filter_map(|device| Some((device, sweep(device, bounds), around(device)?))).collect();
-        (peers::peer_waits(trace, &collective, bounds), swept)
-    });
+        until.check()?;
+        Ok((peers::peer_waits(trace, &collective, bounds), swept))
+    })?;
     let (mut devices, mut streams) = (Vec::new(), Vec::new());
     for (device, within, around) in swept {
         let around = match around {
             Around::Known(known) => known,
-            Around::Swept(sweep) => Arc::new(bubbles::device(trace, device, sweep, constants, &host)),
+            Around::Swept(sweep) => Arc::new(bubbles::device(trace, device, sweep, constants, &host, until)?),
         };
         devices.push(cut(&around, inside, within.as_ref(), peer_waits.remove(&device).unwrap_or_default()));
         streams.push(within.map(|within| within.streams).unwrap_or_default());
     }
+    until.check()?;
     // Whose devices those are says the whole trace.
-    let sync_calls = sync_cost::rows(trace, bounds, &devices, &host);
+    let sync_calls = sync_cost::rows(trace, bounds, &devices, &host, until)?;
+    until.check()?;
     let launches = launches::launches(trace, bounds, &devices, &host.captures);
     let quality = quality::quality(trace, bounds, &devices, &launches, constants);
     let within = devices.into_iter().zip(streams);
     let devices = within.map(|(device, streams)| Arc::new(DeviceAnalysis { streams, ..device })).collect();
-    Marked { interval, devices, sync_calls, quality }
+    Ok(Marked { interval, devices, sync_calls, quality })
 }
 
 /// What of a device's analysis lies `inside`, where its ops do what `within` says.

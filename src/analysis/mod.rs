@@ -41,8 +41,8 @@ pub use beyond::beyond_idle;
 pub use cause::{Cause, Confidence, Rule, SegmentKind};
 pub use finding::{FindingId, Severity, UnknownFinding};
 pub use findings::{Evidence, Finding, Findings};
-pub use full::{FullAnalysis, HalfWay, ReplayFacts, WhatIf, full, half_way};
-pub use marked::{Marked, marked};
+pub use full::{FullAnalysis, HalfWay, ReplayFacts, WhatIf, full, half_way, half_way_watched};
+pub use marked::{Marked, marked, marked_watched};
 pub use options::{Constants, FindingLimits, Options};
 pub use peers::{PeerWait, PeerWaits};
 pub use result::{
@@ -54,37 +54,42 @@ pub use sync_cost::site_name;
 
 use std::sync::Arc;
 
+use crate::progress::{Cancelled, Until, uncancelled};
 use crate::trace::{DeviceIdx, Interval, Ns, Trace};
 
 /// Analyses the part of `trace` that `options` ask for. [`full`] adds what only the replay can tell.
 pub fn analyze(trace: &Trace, options: &Options) -> Analysis {
-    analyze_with_host(trace, options).0
+    uncancelled(|until| analyze_until(trace, options, until)).0
 }
 
-/// The same, and what is known of the host.
-fn analyze_with_host(trace: &Trace, options: &Options) -> (Analysis, bubbles::Host) {
+/// The same while it is wanted, and what is known of the host.
+fn analyze_until(trace: &Trace, options: &Options, until: Until<'_>) -> Result<(Analysis, bubbles::Host), Cancelled> {
     let whole = Interval::new(Ns::ZERO, trace.end);
     let window = options.window.map_or(whole, |window| window.intersect(whole));
     let bounds = open_ended(window, whole);
     let collective = partition::collective_names(trace);
-    let (host, (mut peer_waits, sweeps)) = bubbles::Host::new(trace, |classes| {
+    let (host, (mut peer_waits, sweeps)) = bubbles::Host::new(trace, until, |classes| {
         let devices = (0..trace.devices.len()).map(DeviceIdx::from_index);
-        let sweep = |device| Some((device, partition::sweep(trace, device, bounds, &collective, classes)?));
+        let sweep = |device| Some((device, partition::sweep(trace, device, bounds, &collective, classes, until)?));
         let sweeps: Vec<_> = devices.filter_map(sweep).collect();
-        (peers::peer_waits(trace, &collective, bounds), sweeps)
-    });
+        until.check()?;
+        Ok((peers::peer_waits(trace, &collective, bounds), sweeps))
+    })?;
     let explained = sweeps.into_iter().map(|(device, sweep)| {
-        let found = bubbles::device(trace, device, sweep, &options.constants, &host);
-        DeviceAnalysis { peer_waits: peer_waits.remove(&device).unwrap_or_default(), ..found }
+        let found = bubbles::device(trace, device, sweep, &options.constants, &host, until)?;
+        Ok(DeviceAnalysis { peer_waits: peer_waits.remove(&device).unwrap_or_default(), ..found })
     });
-    let devices: Vec<DeviceAnalysis> = explained.collect();
-    let (sync_calls, (launches, iterations)) = parallel::both(
-        || sync_cost::rows(trace, bounds, &devices, &host),
+    let devices: Vec<DeviceAnalysis> = explained.collect::<Result<_, Cancelled>>()?;
+    let (sync_calls, rest) = parallel::both(
+        || sync_cost::rows(trace, bounds, &devices, &host, until),
         || {
             let launches = launches::launches(trace, bounds, &devices, &host.captures);
-            (launches, iterations::iterations(trace, bounds, &devices, &host))
+            until.check()?;
+            Ok((launches, iterations::iterations(trace, bounds, &devices, &host)))
         },
     );
+    let (sync_calls, (launches, iterations)) = (sync_calls?, rest?);
+    until.check()?;
     let analysis = Analysis {
         window,
         sync_calls,
@@ -93,7 +98,7 @@ fn analyze_with_host(trace: &Trace, options: &Options) -> (Analysis, bubbles::Ho
         quality: quality::quality(trace, bounds, &devices, &launches, &options.constants),
         devices: devices.into_iter().map(Arc::new).collect(),
     };
-    (analysis, host)
+    Ok((analysis, host))
 }
 
 /// The window without the edges that are the trace's own, so that an op without length at the trace's end is inside.

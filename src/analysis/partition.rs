@@ -1,5 +1,6 @@
 //! One pass over a device's ops: the partition of its span, its streams' figures and where nothing ran.
 
+use crate::progress::Until;
 use crate::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, OpKind, StreamIdx, Trace};
 
 use super::calls::CallClasses;
@@ -188,13 +189,15 @@ fn same_graph_launch(trace: &Trace, a: OpIdx, b: OpIdx) -> bool {
     same_id || (launch.is_some() && launch == ops.launch(a))
 }
 
-/// Passes over the ops of `device` inside `window`; `None` when there is none.
+/// Passes over the ops of `device` inside `window`; `None` when there is none. Gives up early, with a part of them, when it
+/// is over.
 pub(super) fn sweep(
     trace: &Trace,
     device: DeviceIdx,
     window: Interval,
     collective: &[bool],
     classes: &CallClasses,
+    until: Until<'_>,
 ) -> Option<Sweep> {
     let is_collective = |name: NameId| collective.get(name.index()).copied().unwrap_or(false);
     let mut ops = device_ops(trace, device, window)
@@ -215,7 +218,8 @@ pub(super) fn sweep(
     };
     let mut group: Vec<(OpIdx, Ns)> = Vec::new();
     let (mut count, mut last) = (0, first);
-    while let Some((op, Interval { start, end })) = ops.next() {
+    for turn in 0.. {
+        let Some((op, Interval { start, end })) = ops.next().filter(|_| !until.is_over_at(turn)) else { break };
         cover.advance(start);
         group.clear();
         group.push((op, end));

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::progress::{Cancelled, Until};
 use crate::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, ProcessIdx, RangeIdx, StreamIdx, Trace};
 
 use super::bubbles::Host;
@@ -15,7 +16,16 @@ use super::stats;
 use super::waits::{Target, Wait};
 
 /// One row per API and site of the calls that block, and of allocating calls that drained a device or explain a bubble.
-pub(super) fn rows(trace: &Trace, window: Interval, devices: &[DeviceAnalysis], host: &Host) -> Vec<SyncCallRow> {
+///
+/// # Errors
+/// When it is over before.
+pub(super) fn rows(
+    trace: &Trace,
+    window: Interval,
+    devices: &[DeviceAnalysis],
+    host: &Host,
+    until: Until<'_>,
+) -> Result<Vec<SyncCallRow>, Cancelled> {
     let mut keys = Keys::new(trace, host);
     let mut rows: Vec<Row> = Vec::new();
     // The row of each call, in the order of the call table.
@@ -26,10 +36,14 @@ pub(super) fn rows(trace: &Trace, window: Interval, devices: &[DeviceAnalysis], 
             members.push((call, row));
         }
     }
+    until.check()?;
     let busy = BusyTime::new(trace, devices);
     let waits = host.waits.calls();
     let places = Places::new(1);
-    for &(call, row) in &members {
+    for (turn, &(call, row)) in members.iter().enumerate() {
+        if until.is_over_at(turn) {
+            return Err(Cancelled);
+        }
         let wait = waits.get(places.partition_point(0, waits, |wait| wait.call < call));
         rows[row as usize].add_call(trace, call, window, wait.filter(|wait| wait.call == call), &busy);
     }
@@ -40,7 +54,10 @@ pub(super) fn rows(trace: &Trace, window: Interval, devices: &[DeviceAnalysis], 
         let at = places.partition_point(thread.index(), &members, |&(member, _)| member < call);
         members.get(at).filter(|&&(member, _)| member == call).map(|&(_, row)| row as usize)
     };
-    for bubble in devices.iter().flat_map(|device| &device.bubbles) {
+    for (turn, bubble) in devices.iter().flat_map(|device| &device.bubbles).enumerate() {
+        if until.is_over_at(turn) {
+            return Err(Cancelled);
+        }
         let length = bubble.interval.len();
         if let Some(row) = bubble.drained_by.and_then(|drain| row_of(drain.call)) {
             rows[row].figures.bubbles_drained += length;
@@ -55,7 +72,9 @@ pub(super) fn rows(trace: &Trace, window: Interval, devices: &[DeviceAnalysis], 
             rows[row].figures.refill += length;
         }
     }
+    until.check()?;
     add_run_ahead(trace, &members, &mut rows, host);
+    until.check()?;
     let mut rows: Vec<SyncCallRow> = rows
         .into_iter()
         .filter(|row| row.blocks || row.figures.drained_count + row.figures.caused_count > 0)
@@ -65,7 +84,7 @@ pub(super) fn rows(trace: &Trace, window: Interval, devices: &[DeviceAnalysis], 
         let key = |row: &SyncCallRow| std::cmp::Reverse((row.bubbles_drained, row.bubbles_caused, row.blocked));
         key(a).cmp(&key(b)).then_with(|| (&a.api, &a.site).cmp(&(&b.api, &b.site)))
     });
-    rows
+    Ok(rows)
 }
 
 /// A row in the making.

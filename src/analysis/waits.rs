@@ -13,6 +13,7 @@
 //!
 //! Where calls nest (a driver call inside a runtime call), the outermost one carries the wait.
 
+mod default_stream;
 mod events;
 pub(crate) mod lanes;
 mod spins;
@@ -29,6 +30,7 @@ use crate::trace::{
 };
 
 use super::near::Places;
+pub use default_stream::default_stream_wait;
 pub use events::Awaited;
 use events::EventIndex;
 use lanes::last_submitted_before;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bubblescope::progress::Watch;
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 use eframe::egui::Context;
 
@@ -18,6 +19,14 @@ impl Wanted {
 
     fn end(&self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Watch for Wanted {
+    fn progress(&self, _done: u64, _total: u64) {}
+
+    fn is_cancelled(&self) -> bool {
+        self.is_over()
     }
 }
 

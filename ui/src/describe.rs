@@ -10,7 +10,7 @@ use bubblescope::trace::{CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, RangeId
 
 use crate::document::{BubbleRef, Document, Item};
 use crate::format;
-use crate::handovers::{Handover, event_of};
+use crate::handovers::{Handover, Through, event_of};
 
 /// The name of the fact which findings a bubble belongs to.
 pub const FINDING: &str = "Finding";
@@ -81,7 +81,7 @@ fn named(doc: &Document, item: Item) -> [Option<(&'static str, Item)>; 5] {
     }
 }
 
-/// Which op waited for which, through an event.
+/// Which op waited for which.
 fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, String)>, links: &mut Vec<(usize, Item)>) {
     let trace = &doc.trace;
     if let Item::Call(call) = item
@@ -99,6 +99,13 @@ fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, Str
         _ => (item, doc.handovers_of(item).take(MOST_HANDOVERS).collect()),
     };
     let on_stream = |op: OpIdx| (op_on_stream(doc, op), Item::Op(op));
+    let awaited = |op: OpIdx, through: Through| {
+        let (text, item) = on_stream(op);
+        match through {
+            Through::Event => (text, item),
+            Through::DefaultStream => (format!("{text}, through the legacy default stream"), item),
+        }
+    };
     let of_call = |call: CallIdx| {
         let item = Item::Call(call);
         (format!("{} ({})", trace.call_name(call), duration_of(doc, item)), item)
@@ -112,7 +119,7 @@ fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, Str
         // The call that records an event waits for nothing: it marks that moment of its stream.
         let first = if handover.record.map(Item::Call) == Some(own) { "Marked after" } else { "Waits for" };
         let parts = [
-            (first, handover.first.map(on_stream)),
+            (first, handover.first.map(|op| awaited(op, handover.through))),
             ("Event by", handover.record.map(of_record)),
             ("Wait by", handover.wait.map(of_call)),
             ("Holds back", handover.then.map(on_stream)),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bubblescope::analysis::{Analysis, Bubble, Cause, DeviceAnalysis, FullAnalysis, Rule};
+use bubblescope::analysis::{Analysis, Bubble, Cause, DeviceAnalysis, FullAnalysis, Rule, waits};
 use bubblescope::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, RangeIdx, StreamIdx, ThreadIdx, Trace};
 
 use crate::format;
@@ -262,8 +262,18 @@ impl Document {
 
     /// The waits that a thing has a part in.
     pub fn handovers_of(&self, item: Item) -> impl Iterator<Item = Handover> {
-        let ended = if let Item::Op(op) = item { self.bubble_before(op) } else { None };
-        self.handovers.of(item).copied().chain(ended.and_then(default_stream_wait))
+        let through = if let Item::Op(op) = item { self.default_stream_wait(op) } else { None };
+        self.handovers.of(item).copied().chain(through)
+    }
+
+    /// What an op waited for through the legacy default stream. Of an op that ended a bubble the analysis has said it.
+    fn default_stream_wait(&self, op: OpIdx) -> Option<Handover> {
+        match self.bubble_before(op) {
+            Some(bubble) => default_stream_wait(bubble),
+            None => {
+                waits::default_stream_wait(&self.trace, op).map(|first| Handover::through_default_stream(first, op))
+            }
+        }
     }
 
     /// The bubble that an op ended.
@@ -365,7 +375,7 @@ impl Document {
 /// What the op after a bubble waited for through the legacy default stream.
 fn default_stream_wait(bubble: &Bubble) -> Option<Handover> {
     let waited = bubble.root.cause == Cause::Dependency && bubble.root.rule == Rule::LegacyDefaultStream;
-    waited.then_some(Handover { first: Some(bubble.before), record: None, wait: None, then: Some(bubble.after) })
+    waited.then(|| Handover::through_default_stream(bubble.before, bubble.after))
 }
 
 /// Whether a call is to blame for a bubble, or was open when it began.

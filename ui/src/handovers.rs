@@ -1,4 +1,4 @@
-//! Ops that waited on the device for ops of other streams, through CUDA events.
+//! Ops that waited on the device for ops of other streams: through CUDA events, or through the legacy default stream.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,20 @@ use bubblescope::trace::{ApiKind, CallIdx, CorrelationId, EventRecord, OpIdx, Pr
 
 use crate::document::Item;
 
-/// One wait of a stream for an event.
+/// What makes one stream wait for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Through {
+    /// An event, by the call that told the stream to wait.
+    Event,
+    /// The legacy default stream, which serialises with every blocking stream of its context.
+    DefaultStream,
+}
+
+/// One wait of a stream for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handover {
+    /// What makes it wait.
+    pub through: Through,
     /// The last op before the event was recorded; `None` when there was none, or it is not known.
     pub first: Option<OpIdx>,
     /// The call that recorded the event.
@@ -26,6 +37,13 @@ pub struct Handovers {
     all: Vec<Handover>,
     /// Positions in `all`, for each part sorted by it. A wait that lacks the part is not among them.
     orders: [Vec<u32>; 4],
+}
+
+impl Handover {
+    /// One through the legacy default stream.
+    pub fn through_default_stream(first: OpIdx, then: OpIdx) -> Self {
+        Self { through: Through::DefaultStream, first: Some(first), record: None, wait: None, then: Some(then) }
+    }
 }
 
 /// The parts of a handover, in the order of [`Handovers::orders`].
@@ -47,6 +65,7 @@ impl Handovers {
         let handover = |wait: &StreamWait| {
             let process = trace.streams.get(wait.stream.index())?.process;
             Some(Handover {
+                through: Through::Event,
                 first: if let Awaited::Op(op) = wait.awaited { Some(op) } else { None },
                 record: records.get(&(process, wait.recorded)).copied(),
                 wait: wait.call,

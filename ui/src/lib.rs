@@ -1,6 +1,6 @@
 //! The desktop timeline of Bubblescope.
 //!
-//! `lod`, `tiles`, `view`, `rows`, `arrange`, `align`, `handovers`, `svg` and `format` are pure. `paint` and `lanes` draw,
+//! `lod`, `tiles`, `view`, `rows`, `arrange`, `align`, `handovers`, `svg` and `format` are pure. `paint`, `lanes` and `caption` draw,
 //! `timeline` is the widget that shows documents and tells what the user did, `panels` show what is known, `app` holds the
 //! state and changes it. So each is tested by itself.
 
@@ -8,6 +8,7 @@ pub mod align;
 pub mod app;
 pub mod arrange;
 pub mod background;
+pub mod caption;
 pub mod command;
 pub mod describe;
 pub mod dialog;

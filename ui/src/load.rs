@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bubblescope::analysis::{FullAnalysis, Options, half_way};
+use bubblescope::analysis::{FullAnalysis, Options, half_way_watched};
 use bubblescope::progress::Watch;
 use bubblescope::trace::Trace;
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
@@ -146,7 +146,7 @@ impl Loading {
                         return;
                     }
                     let options = options(&trace);
-                    let half_way = half_way(&trace, &options);
+                    let Ok(half_way) = half_way_watched(&trace, &options, &*watch) else { return };
                     let explanation = Explanation::new(&trace, half_way.analysis.clone());
                     if !watch.is_cancelled() && tell(Loaded::Analysis(Box::new(explanation))) {
                         // When it is cancelled there is nothing to tell.

@@ -5,15 +5,15 @@
 use std::fmt::Write as _;
 
 use eframe::egui::epaint::{
-    CircleShape, ClippedShape, ColorMode, CubicBezierShape, EllipseShape, Mesh, PathShape, PathStroke,
-    QuadraticBezierShape, RectShape, StrokeKind, TextShape,
+    CircleShape, ColorMode, CubicBezierShape, EllipseShape, Mesh, PathShape, PathStroke, QuadraticBezierShape,
+    RectShape, StrokeKind, TextShape,
 };
 use eframe::egui::text::ByteIndex;
 use eframe::egui::{Color32, FontFamily, Pos2, Rect, Shape, Stroke};
 
-/// A drawing of the part `area` of what was painted, in the order of painting. Shapes with a picture on them and shapes
-/// that only a graphics card understands are left out; the timeline has none.
-pub fn drawing<'a>(area: Rect, background: Color32, shapes: impl Iterator<Item = &'a ClippedShape>) -> String {
+/// A drawing of the part `area` of what was painted, each shape within a rectangle of its own, in the order of painting.
+/// Shapes with a picture on them and shapes that only a graphics card understands are left out; the timeline has none.
+pub fn drawing<'a>(area: Rect, background: Color32, shapes: impl Iterator<Item = (Rect, &'a Shape)>) -> String {
     let mut svg = Svg { area, out: String::new(), clip: None, clips: 0 };
     let (width, height) = (area.width(), area.height());
     svg.line(&format!(
@@ -24,11 +24,11 @@ pub fn drawing<'a>(area: Rect, background: Color32, shapes: impl Iterator<Item =
         number(height)
     ));
     svg.rect(area, background, 0.0, "");
-    for clipped in shapes {
-        let clip = clipped.clip_rect.intersect(area);
-        if clip.is_positive() && clip.intersects(clipped.shape.visual_bounding_rect()) {
+    for (within, shape) in shapes {
+        let clip = within.intersect(area);
+        if clip.is_positive() && clip.intersects(shape.visual_bounding_rect()) {
             svg.clip_to(clip);
-            svg.shape(&clipped.shape);
+            svg.shape(shape);
         }
     }
     if svg.clip.is_some() {
@@ -313,7 +313,8 @@ mod tests {
         let input = || egui::RawInput { screen_rect: Some(area), ..egui::RawInput::default() };
         let mut output = ctx.run_ui(input(), |ui| add(ui.painter()));
         output.textures_delta.clear();
-        drawing(area, Color32::BLACK, output.shapes.iter())
+        let shapes = output.shapes.iter().map(|clipped| (clipped.clip_rect, &clipped.shape));
+        drawing(area, Color32::BLACK, shapes)
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub struct Timeline {
     pub pointer: Option<f64>,
     /// Whether to paint without a texture, for a picture that is made of shapes alone.
     pub as_shapes: bool,
+    /// Whether a picture is taken: what is shown only because of where the pointer is is left out.
+    pub posing: bool,
     /// What the last frame drew.
     pub drawn: Drawn,
     /// The line that commands about rows mean: where the pointer last was, or what was last gone to.
@@ -120,6 +122,7 @@ impl Default for Timeline {
             hushed: None,
             pointer: None,
             as_shapes: false,
+            posing: false,
             drawn: Drawn::default(),
             line: None,
             reveal: None,
@@ -484,7 +487,8 @@ impl Timeline {
             actions.push(Action::View(self.view.panned(f64::from(-delta.x / area.width().max(1.0)))));
             ui.scroll_with_delta(Vec2::new(0.0, delta.y));
         }
-        let hovered = response.hover_pos().and_then(|pointer| canvas.under(pointer));
+        let pointer = response.hover_pos().filter(|_| !self.posing);
+        let hovered = pointer.and_then(|pointer| canvas.under(pointer));
         let pick = hovered.map(|under| under.pick);
         if let Some(pick) = pick.filter(|&pick| Some(pick) != self.selected) {
             canvas.paint_outline(painter, pick, Stroke::new(1.0, canvas.palette.weak_text));

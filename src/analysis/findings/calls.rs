@@ -8,6 +8,7 @@ use crate::analysis::copies::{is_from_host, is_to_host};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::waits::{CLOCK_SLACK, Target, Wait, WaitCause};
 use crate::analysis::words::{bytes as size, grouped, rate, time, times};
+use crate::progress::{Cancelled, Until};
 use crate::trace::{ApiKind, CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, Trace};
 
 /// The waiting calls of a recording by pattern. Each call is in one place at most.
@@ -43,19 +44,24 @@ struct Spin {
 }
 
 /// Every candidate among the calls that wait.
-pub(super) fn candidates(subject: &Subject<'_>) -> Vec<Candidate> {
+pub(super) fn candidates(subject: &Subject<'_>, until: Until<'_>) -> Result<Vec<Candidate>, Cancelled> {
     let mut sorted = Sorted::default();
     for lane in subject.lanes() {
         sort_lane(subject, lane, &mut sorted);
+        until.check()?;
     }
     let mut found: Vec<Candidate> = Vec::new();
     let copies = std::mem::take(&mut sorted.copies);
     found.extend(copy_candidates(subject, copies, &mut sorted));
+    until.check()?;
     found.extend(allocation(subject, &sorted.allocations));
+    until.check()?;
     found.extend(event_timing(subject, &mut sorted));
+    until.check()?;
     found.extend(busy_polling(subject, &sorted.spins));
+    until.check()?;
     found.extend(sync_after_launch(subject, &sorted.syncs));
-    found
+    Ok(found)
 }
 
 /// Sorts the calls of one thread.

@@ -32,6 +32,7 @@ use super::options::{FindingLimits, Options};
 use super::replay::{Change, Replay};
 use super::result::{Analysis, Bubble, DeviceAnalysis, Segment};
 use super::words::{percent, time};
+use crate::progress::{Cancelled, Until};
 use crate::trace::{CallIdx, Ns, Trace};
 pub(super) use calls::reads_scalar;
 use program::HostSteps;
@@ -136,34 +137,44 @@ struct Candidate {
 
 /// The findings in the part of `trace` that `analysis` and `replay` are of, and how many changes were replayed for
 /// them: at most [`Options::max_changes`].
+///
+/// # Errors
+/// When it is over before.
 pub(super) fn find(
     trace: &Trace,
     host: &Host,
     analysis: &Analysis,
     replay: &Replay<'_>,
     options: &Options,
-) -> (Findings, usize) {
+    until: Until<'_>,
+) -> Result<(Findings, usize), Cancelled> {
     if let Some(reason) = withheld(analysis, replay) {
-        return (Findings { found: Vec::new(), withheld: Some(reason) }, 0);
+        return Ok((Findings { found: Vec::new(), withheld: Some(reason) }, 0));
     }
     if is_busy(analysis, &options.findings) {
-        return (Findings::default(), 0);
+        return Ok((Findings::default(), 0));
     }
-    let subject = Subject::new(trace, host, analysis, options);
-    let mut candidates = calls::candidates(&subject);
+    let subject = Subject::new(trace, host, analysis, options, until);
+    until.check()?;
+    let mut candidates = calls::candidates(&subject, until)?;
+    until.check()?;
     candidates.extend(program::candidates(&subject));
+    until.check()?;
     candidates.extend(streams::candidates(&subject));
+    until.check()?;
     candidates.extend(setup::candidate(&subject, &candidates));
+    until.check()?;
     candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.estimate), candidate.id));
     let replayed = affordable(&mut candidates, options.max_changes);
     let mut found = worthwhile(candidates, replay, &options.findings);
     let (idle, devices) = (analysis.idle_of_all(), analysis.devices.len());
     for finding in &mut found {
+        until.check()?;
         let [set_up, roots] = bubbles_of(finding, trace, analysis);
         let more = [set_up, roots, beyond_idle(finding, trace, idle, devices)];
         finding.evidence.extend(more.into_iter().flatten().map(|text| Evidence { text, ..Evidence::default() }));
     }
-    (Findings { found, withheld: None }, replayed)
+    Ok((Findings { found, withheld: None }, replayed))
 }
 
 /// Under which root causes the bubbles of a finding stand, so that both can be read together, and of set-up how much of

@@ -12,6 +12,7 @@ use crate::analysis::result::{Analysis, Bubble};
 use crate::analysis::sync_cost::{covered, site_name};
 use crate::analysis::waits::{Wait, Waits};
 use crate::analysis::words::{counted, grouped, time, times};
+use crate::progress::Until;
 use crate::trace::{CallIdx, Interval, NameId, Ns, OpIdx, OpKind, ThreadIdx, Trace};
 
 /// A recording, its analysis, and the calls of each thread.
@@ -28,10 +29,18 @@ pub(super) struct Subject<'a> {
     last_submit: Vec<Ns>,
     /// From the first to the last op of any device.
     pub(super) span: Interval,
+    /// When it is over, what takes long ends early, with any answer.
+    until: Until<'a>,
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn new(trace: &'a Trace, host: &'a Host, analysis: &'a Analysis, options: &'a Options) -> Self {
+    pub(super) fn new(
+        trace: &'a Trace,
+        host: &'a Host,
+        analysis: &'a Analysis,
+        options: &'a Options,
+        until: Until<'a>,
+    ) -> Self {
         let mut last_submit = vec![Ns::MIN; trace.processes.len()];
         let lanes = (0..trace.threads.len())
             .map(|thread| {
@@ -65,6 +74,7 @@ impl<'a> Subject<'a> {
             lanes,
             last_submit,
             span: span.unwrap_or_default(),
+            until,
         }
     }
 
@@ -187,7 +197,10 @@ impl<'a> Subject<'a> {
             |calls: &[CallIdx], call: Option<CallIdx>| call.is_some_and(|call| calls.binary_search(&call).is_ok());
         let ours = |call: Option<CallIdx>| among(&own, call);
         let mut idle = Idle::default();
-        for bubble in self.bubbles() {
+        for (turn, bubble) in self.bubbles().enumerate() {
+            if self.until.is_over_at(turn) {
+                break;
+            }
             let blamed = bubble.root.call.filter(|_| bubble.root.cause.blames_call());
             let theirs = among(&all, blamed) && !ours(blamed);
             let drained = ours(bubble.drained_by.map(|drain| drain.call)) && !theirs;

@@ -39,6 +39,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+use crate::progress::Until;
 use crate::trace::{CallIdx, Detail, DeviceIdx, Interval, MemoryKind, Ns, OpIdx, Trace};
 
 use super::copies::{is_from_host, is_to_host};
@@ -60,6 +61,7 @@ const WIDTH: usize = 8;
 pub struct Replay<'t> {
     trace: &'t Trace,
     waits: &'t Waits,
+    until: Until<'t>,
     model: Model,
     /// For each call, its position among the steps; `NONE` for nested calls and those outside the window.
     step_of_call: Vec<u32>,
@@ -111,7 +113,18 @@ impl<'t> Replay<'t> {
 
     /// The same with constants of one's own.
     pub fn with_constants(trace: &'t Trace, waits: &'t Waits, window: Option<Interval>, constants: &Constants) -> Self {
-        let model = prepare::prepare(trace, waits, window, constants);
+        Self::until(trace, waits, window, constants, Until::DONE)
+    }
+
+    /// The same, and every replay of it gives up early when it is over: what it says then means nothing.
+    pub(super) fn until(
+        trace: &'t Trace,
+        waits: &'t Waits,
+        window: Option<Interval>,
+        constants: &Constants,
+        until: Until<'t>,
+    ) -> Self {
+        let model = prepare::prepare(trace, waits, window, constants, until);
         let mut step_of_call = vec![NONE; trace.calls.len()];
         let mut recorded = vec![Extent::EMPTY; trace.devices.len()];
         for (index, step) in model.steps.iter().enumerate() {
@@ -125,13 +138,13 @@ impl<'t> Replay<'t> {
         }
         let as_recorded = Plan::default();
         let alone = |typical| -> Vec<Extent> {
-            let extents = pass::run::<1>(&model, [&as_recorded], typical, &mut Blind);
+            let extents = pass::run::<1>(&model, [&as_recorded], typical, &mut Blind, until);
             extents.into_iter().map(|[extent]| extent).collect()
         };
         let (typical, unchanged) = (alone(true), alone(false));
         let unchanged_error = error(&typical, &recorded).max(error(&unchanged, &recorded));
         let orders_known = unknown_stream_orders(trace) == 0;
-        Self { trace, waits, model, step_of_call, unchanged, unchanged_error, orders_known }
+        Self { trace, waits, until, model, step_of_call, unchanged, unchanged_error, orders_known }
     }
 
     /// By which part of the span a replay without changes misses the recording, where every time that the recording
@@ -153,8 +166,10 @@ impl<'t> Replay<'t> {
     /// Replays once with all of `changes`.
     pub fn with(&self, changes: &[Change]) -> Outcome {
         let plan = self.plan(changes);
-        let extents: Vec<Extent> =
-            pass::run::<1>(&self.model, [&plan], false, &mut Blind).into_iter().map(|[extent]| extent).collect();
+        let extents: Vec<Extent> = pass::run::<1>(&self.model, [&plan], false, &mut Blind, self.until)
+            .into_iter()
+            .map(|[extent]| extent)
+            .collect();
         self.outcome(&extents, changes)
     }
 
@@ -165,7 +180,7 @@ impl<'t> Replay<'t> {
             let plans: Vec<Plan> = some.iter().map(|changes| self.plan(changes)).collect();
             let as_recorded = Plan::default();
             let plans = std::array::from_fn(|k| plans.get(k).unwrap_or(&as_recorded));
-            let extents = pass::run::<WIDTH>(&self.model, plans, false, &mut Blind);
+            let extents = pass::run::<WIDTH>(&self.model, plans, false, &mut Blind, self.until);
             for (k, changes) in some.iter().enumerate() {
                 let extents: Vec<Extent> = extents.iter().map(|extents| extents[k]).collect();
                 outcomes.push(self.outcome(&extents, changes));
@@ -179,7 +194,7 @@ impl<'t> Replay<'t> {
         let plan = self.plan(changes);
         let mut timeline =
             Timeline { ops: vec![None; self.trace.ops.len()], calls: vec![None; self.trace.calls.len()] };
-        pass::run::<1>(&self.model, [&plan], false, &mut timeline);
+        pass::run::<1>(&self.model, [&plan], false, &mut timeline, self.until);
         timeline
     }
 
@@ -220,7 +235,10 @@ impl<'t> Replay<'t> {
     }
 
     fn plan(&self, changes: &[Change]) -> Plan {
-        plan::plan(self.trace, self.waits, &self.model, &self.step_of_call, changes)
+        if self.until.is_over() {
+            return Plan::default();
+        }
+        plan::plan(self.trace, self.waits, &self.model, &self.step_of_call, changes, self.until)
     }
 
     fn outcome(&self, extents: &[Extent], changes: &[Change]) -> Outcome {

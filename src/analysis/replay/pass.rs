@@ -2,6 +2,7 @@
 
 use super::change::TracerCost;
 use super::model::{Before, DependencyKind, Flags, Follows, Model, NONE, Step};
+use crate::progress::Until;
 use crate::trace::Ns;
 
 /// What happens to a step in a plan.
@@ -133,12 +134,13 @@ impl<const K: usize> Observer<K> for Blind {
 /// Replays `plans`. With `typical`, every time that the recording does not show beyond doubt is the usual one, which
 /// tells how well the model knows the recording.
 ///
-/// Returns the extent of each device's ops, per plan.
+/// Returns the extent of each device's ops, per plan. Gives up early, with any extents, when it is over.
 pub(super) fn run<const K: usize>(
     model: &Model,
     plans: [&Plan; K],
     typical: bool,
     observer: &mut impl Observer<K>,
+    until: Until<'_>,
 ) -> Vec<[Extent; K]> {
     let mut lanes = vec![[Ns::MIN; K]; model.lanes];
     // Whether the last work of each stream is a copy.
@@ -151,6 +153,9 @@ pub(super) fn run<const K: usize>(
     let any_changed = changed.contains(&true);
     let (mut works_from, mut dependency, mut mark) = (0, 0, 0);
     for (index, step) in model.steps.iter().enumerate() {
+        if until.is_over_at(index) {
+            break;
+        }
         let actions: [Action; K] = if any_changed {
             std::array::from_fn(|k| plans[k].actions.get(index).copied().unwrap_or_default())
         } else {

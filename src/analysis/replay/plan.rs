@@ -7,10 +7,18 @@ use super::model::{Flags, Model, NONE, Step};
 use super::pass::{Action, Plan};
 use super::runs;
 use crate::analysis::waits::{WaitCause, Waits};
+use crate::progress::Until;
 use crate::trace::{ApiKind, Trace};
 
-/// The plan that makes all of `changes`, whatever their order.
-pub(super) fn plan(trace: &Trace, waits: &Waits, model: &Model, step_of_call: &[u32], changes: &[Change]) -> Plan {
+/// The plan that makes all of `changes`, whatever their order; any plan when it is over before.
+pub(super) fn plan(
+    trace: &Trace,
+    waits: &Waits,
+    model: &Model,
+    step_of_call: &[u32],
+    changes: &[Change],
+    until: Until<'_>,
+) -> Plan {
     let mut plan = Plan::default();
     let mut planner = Planner { trace, waits, model, step_of_call, actions: Vec::new() };
     for change in changes {
@@ -32,7 +40,7 @@ pub(super) fn plan(trace: &Trace, waits: &Waits, model: &Model, step_of_call: &[
     // Last, because a call that is not made does not part a run of launches.
     if changes.contains(&Change::Graph) {
         planner.make_room();
-        runs::submit_as_graphs(trace, waits, model, &mut planner.actions);
+        runs::submit_as_graphs(trace, waits, model, &mut planner.actions, until);
     }
     plan.actions = planner.actions;
     plan

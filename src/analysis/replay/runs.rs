@@ -10,6 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::model::{Model, NONE, Step};
 use super::pass::Action;
 use crate::analysis::waits::{Awaited, Waits};
+use crate::progress::Until;
 use crate::trace::{ApiKind, CallIdx, Ns, OpIdx, ProcessIdx, SyncKind, Trace};
 
 /// Host code between two launches that takes longer computes something, and parts the run.
@@ -82,11 +83,14 @@ impl Run {
 }
 
 /// Marks every run of at least two launches from one thread, with nothing but harmless calls between them, as one
-/// graph. A run that repeats a sequence of ops is one graph per repetition.
-pub(super) fn submit_as_graphs(trace: &Trace, waits: &Waits, model: &Model, actions: &mut [Action]) {
+/// graph. A run that repeats a sequence of ops is one graph per repetition. Gives up early when it is over.
+pub(super) fn submit_as_graphs(trace: &Trace, waits: &Waits, model: &Model, actions: &mut [Action], until: Until<'_>) {
     let events = Events::new(trace, waits);
     let mut runs = vec![Run::default(); model.threads];
     for (index, step) in model.steps.iter().enumerate() {
+        if until.is_over_at(index) {
+            return;
+        }
         if step.thread == NONE || actions[index] == Action::Remove {
             continue;
         }

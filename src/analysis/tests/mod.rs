@@ -1,5 +1,6 @@
 //! Small traces worked out by hand, to the nanosecond.
 
+mod cancelling;
 mod collectives;
 mod device;
 mod graphs;

@@ -255,3 +255,55 @@ fn spins_of_two_threads_stay_apart() {
     }
     assert_eq!(Waits::new(&scene.finish()).calls(), [], "two queries each");
 }
+
+/// The same as [`default_stream_wait`], by looking at every op.
+fn default_stream_wait_of_all(trace: &Trace, op: OpIdx) -> Option<OpIdx> {
+    let stream = |op: OpIdx| &trace.streams[trace.ops.stream[op.index()].index()];
+    let launched = |op: OpIdx| trace.calls.start[trace.ops.launch(op).unwrap().index()];
+    let serialised = |other: OpIdx| {
+        let kinds = [stream(other).kind, stream(op).kind];
+        stream(other).context == stream(op).context
+            && kinds.contains(&StreamKind::Null)
+            && kinds.contains(&StreamKind::Blocking)
+    };
+    let end = |op: OpIdx| trace.ops.end[op.index()];
+    let earlier = trace.ops.indices().filter(|&other| other != op && launched(other) < launched(op));
+    let (through, own): (Vec<OpIdx>, Vec<OpIdx>) = earlier
+        .filter(|&other| serialised(other) || trace.ops.stream[other.index()] == trace.ops.stream[op.index()])
+        .partition(|&other| serialised(other));
+    let free = own.into_iter().map(end).max().unwrap_or(Ns::MIN);
+    let last = through.into_iter().max_by_key(|&other| (end(other), other))?;
+    (end(last) > free && end(last) > launched(op)).then_some(last)
+}
+
+#[test]
+fn what_an_op_waited_for_through_the_default_stream_is_what_ended_last_of_all_before_it() {
+    let mut scene = Scene::new();
+    for (id, kind) in
+        [(7, StreamKind::Null), (13, StreamKind::Blocking), (14, StreamKind::Blocking), (15, StreamKind::NonBlocking)]
+    {
+        scene.stream_kind(id, kind);
+    }
+    // Streams take turns; each op starts when what it has to wait for is over, and lasts as long as its number says.
+    let streams = [13, 14, 7, 15, 13, 7, 7, 14, 15, 13, 14, 13, 7, 14];
+    let mut free = [0_i64; 16];
+    for turn in 0..40_usize {
+        let (stream, at) = (streams[turn % streams.len()], turn as i64 * 1_000 + if turn >= 20 { 60_000 } else { 0 });
+        let blocking = free[13].max(free[14]);
+        let others = match stream {
+            7 => blocking,
+            13 | 14 => free[7],
+            _ => 0,
+        };
+        let start = (at + 3_000).max(free[stream as usize]).max(others);
+        let end = start + 500 + (turn as i64 * 7_919) % 5_000;
+        free[stream as usize] = end;
+        scene.launch(turn as u64 + 1, (at, at + 900), stream, (start, end));
+    }
+    let trace = scene.finish();
+    let found: Vec<_> = trace.ops.indices().map(|op| default_stream_wait(&trace, op)).collect();
+    let all: Vec<_> = trace.ops.indices().map(|op| default_stream_wait_of_all(&trace, op)).collect();
+    assert_eq!(found, all);
+    assert!(found.iter().flatten().count() > 10 && found.iter().any(Option::is_none), "{found:?}");
+    assert_eq!(default_stream_wait(&trace, OpIdx(u32::MAX)), None);
+}

@@ -9,7 +9,7 @@ use bubblescope::atomic::write_atomically;
 use bubblescope::report::text::{self, Style};
 use bubblescope::report::{self, Report};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use eframe::egui::{self, ColorImage, Rect};
+use eframe::egui::{self, Rect};
 
 use super::App;
 use crate::background;
@@ -17,8 +17,6 @@ use crate::dialog::{Export, Purpose};
 use crate::document::Document;
 use crate::load::{self, Loading, Stage};
 use crate::panels;
-use crate::svg;
-use crate::theme::Palette;
 use crate::view::History;
 
 /// Bubbles that an exported report lists.
@@ -159,31 +157,30 @@ impl App {
         self.save_as(ui, timeline, export, path);
     }
 
-    fn save_as(&mut self, ui: &egui::Ui, timeline: Rect, export: Export, path: PathBuf) {
-        let ctx = ui.ctx();
+    /// What writes the file at a path and tells it.
+    pub(super) fn writer(
+        &self,
+        ctx: &egui::Context,
+        path: PathBuf,
+    ) -> impl FnOnce(Result<Vec<u8>, String>) + Send + 'static {
         let (to_file, wake) = (self.writing.to(path), ctx.clone());
-        let write = move |content: Result<Vec<u8>, String>| {
+        move |content| {
             to_file(content);
             wake.request_repaint();
-        };
+        }
+    }
+
+    fn save_as(&mut self, ui: &egui::Ui, timeline: Rect, export: Export, path: PathBuf) {
+        let ctx = ui.ctx();
         match export {
-            Export::Png => {
-                let scale = ctx.pixels_per_point();
-                ctx.request_screenshot(move |image| {
-                    // Encoding takes longer than a frame.
-                    in_background(move || write(png(&image, timeline, scale)));
-                });
-            }
+            Export::Png => self.save_png(ctx, timeline, path),
             Export::Svg => {
-                let background = Palette::of(ui.visuals()).canvas;
-                let layer = ui.layer_id();
-                let drawing = ctx.graphics(|layers| {
-                    let shapes = layers.get(layer).into_iter().flat_map(egui::layers::PaintList::all_entries);
-                    svg::drawing(timeline, background, shapes)
-                });
+                let write = self.writer(ctx, path);
+                let drawing = self.drawing(ui, timeline);
                 in_background(move || write(Ok(drawing.into_bytes())));
             }
             Export::ReportText | Export::ReportJson => {
+                let write = self.writer(ctx, path);
                 let docs: Vec<Document> = self.docs.iter().map(Document::without_rows).collect();
                 in_background(move || {
                     let reports = docs.iter().map(|doc| {
@@ -197,6 +194,7 @@ impl App {
             }
             Export::CompareJson | Export::CompareCsv => match self.panels.compare.figures() {
                 Ok(compare) => {
+                    let write = self.writer(ctx, path);
                     let bytes = match export {
                         Export::CompareJson => {
                             report::to_json(compare).map_err(|error| format!("cannot write JSON: {error}"))
@@ -224,7 +222,7 @@ impl App {
 /// Endings of recordings.
 const ENDINGS: [&str; 5] = [".bubbles.parquet", ".bubcap", ".json.gz", ".json", ".sqlite"];
 
-fn in_background(work: impl FnOnce() + Send + 'static) {
+pub(super) fn in_background(work: impl FnOnce() + Send + 'static) {
     // Without a thread the work is lost, and with it nothing but a file that can be saved again.
     drop(std::thread::Builder::new().name("save".to_owned()).spawn(work));
 }
@@ -249,38 +247,8 @@ fn exported(reports: &[Report], export: Export) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A part of a picture of the window, `scale` pixels per point, as a PNG file.
-fn png(image: &ColorImage, part: Rect, scale: f32) -> Result<Vec<u8>, String> {
-    let [width, height] = image.size;
-    let pixel = |at: f32, most: usize| ((at * scale).round().max(0.0) as usize).min(most);
-    let (left, right) = (pixel(part.left(), width), pixel(part.right(), width));
-    let (top, bottom) = (pixel(part.top(), height), pixel(part.bottom(), height));
-    let (wide, high) = (right.saturating_sub(left), bottom.saturating_sub(top));
-    if wide == 0 || high == 0 {
-        return Err("there is no timeline to save".to_owned());
-    }
-    let rows = (top..bottom).flat_map(|row| &image.pixels[row * width + left..row * width + right]);
-    let bytes: Vec<u8> = rows.flat_map(egui::Color32::to_array).collect();
-    encoded(&bytes, wide, high).map_err(|error| format!("cannot make a PNG file: {error}"))
-}
-
-/// Pixels of four bytes as a PNG file.
-fn encoded(pixels: &[u8], width: usize, height: usize) -> io::Result<Vec<u8>> {
-    let size = |pixels: usize| u32::try_from(pixels).map_err(io::Error::other);
-    let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, size(width)?, size(height)?);
-    encoder.set_color(png::ColorType::Rgba);
-    encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header()?;
-    writer.write_image_data(pixels)?;
-    writer.finish()?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
-    use eframe::egui::{Color32, Pos2};
-
     use super::*;
 
     #[test]
@@ -303,21 +271,5 @@ mod tests {
         assert_eq!(names(), ["first"]);
         thread.join().unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-    }
-
-    #[test]
-    fn a_picture_holds_just_the_timeline() {
-        let pixels = (0..40 * 30).map(|at| Color32::from_rgb((at % 40) as u8, (at / 40) as u8, 7)).collect();
-        let image = ColorImage::new([40, 30], pixels);
-        // Twice as many pixels as points.
-        let part = Rect::from_min_max(Pos2::new(5.0, 2.0), Pos2::new(15.0, 100.0));
-        let file = png(&image, part, 2.0).unwrap();
-        let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
-        let mut read = vec![0; reader.output_buffer_size().unwrap()];
-        let info = reader.next_frame(&mut read).unwrap();
-        assert_eq!((info.width, info.height), (20, 26));
-        assert_eq!(read[..4], [10, 4, 7, 255]);
-        assert_eq!(read[read.len() - 4..], [29, 29, 7, 255]);
-        assert!(png(&image, Rect::NOTHING, 1.0).is_err());
     }
 }

@@ -3,6 +3,7 @@
 mod bar;
 mod commands;
 mod files;
+mod pictures;
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use crate::theme::Palette;
 use crate::timeline::{Action, Timeline};
 use crate::view::{History, Viewport};
 use files::Writing;
+use pictures::Picture;
 
 /// Recent files that are kept.
 const MOST_RECENT: usize = 10;
@@ -76,6 +78,7 @@ pub struct App {
     pub recorder: Recorder,
     /// What to save once the frame is painted.
     saving: Option<(Export, PathBuf)>,
+    picture: Option<Picture>,
     writing: Writing,
     /// What was saved last, and when.
     saved: Option<(String, f64)>,
@@ -381,6 +384,7 @@ impl App {
             self.run(&ctx, Command::Findings);
         }
         self.timeline.described = self.details;
+        self.timeline.posing = self.saving.is_some() || self.picture.is_some();
         self.timeline.as_shapes = matches!(self.saving, Some((Export::Svg, _)));
         let shown = egui::CentralPanel::no_frame().show(ui, |ui| {
             if self.docs.is_empty() {
@@ -410,6 +414,7 @@ impl App {
         }
         self.dialogs(&ctx);
         self.hovered_ui(&ctx);
+        self.picture_ui(ui);
         self.typing = ctx.text_edit_focused();
     }
 }

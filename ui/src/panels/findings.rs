@@ -4,7 +4,7 @@ use bubblescope::analysis::{Finding, FullAnalysis, Severity};
 use bubblescope::trace::Ns;
 use eframe::egui::{self, Color32, RichText, Ui};
 
-use super::overview::NOTHING_TO_FIX;
+use super::overview::{NOTHING_TO_FIX, longest_cause_ui};
 use super::{Chosen, link_ui};
 use crate::describe;
 use crate::document::{Document, Item, Pick};
@@ -89,6 +89,9 @@ pub struct FindingsPanel {
     places: Option<((FindingRow, u64), Vec<Places>)>,
 }
 
+/// Between words and the bar that scrolls them.
+const SCROLL_BAR_GAP: f32 = 8.0;
+
 /// Moments that evidence names, in order of time, with what happened then.
 type Places = Vec<(Ns, Option<Item>)>;
 
@@ -107,20 +110,25 @@ impl FindingsPanel {
     /// Shows the findings; gives the places that were clicked.
     pub(super) fn show(&mut self, ui: &mut Ui, docs: &[Document], version: u64) -> Option<Chosen> {
         let palette = Palette::of(ui.visuals());
-        for doc in docs {
+        let mut place = None;
+        for (at, doc) in docs.iter().enumerate() {
             if let Some(state) = state(doc) {
-                ui.horizontal(|ui| {
+                ui.horizontal_wrapped(|ui| {
                     if doc.full().is_none() && !doc.replay_is_stopped() {
                         ui.spinner();
                     }
                     ui.strong(&doc.name);
                     ui.colored_label(palette.weak_text, state);
+                    if doc.full().is_some() || doc.replay_is_stopped() {
+                        let bubble = longest_cause_ui(ui, doc, &palette);
+                        place = bubble.map(|bubble| super::bubble_of(at, bubble)).or(place);
+                    }
                 });
             }
         }
         let all = FindingRow::all(docs);
         if all.is_empty() {
-            return None;
+            return place;
         }
         if let Some(pick) = self.asked_of.filter(|pick| docs.get(pick.doc).is_some_and(|doc| doc.full().is_some())) {
             self.asked_of = None;
@@ -129,7 +137,6 @@ impl FindingsPanel {
         let source = Source { version, len: all.len(), all: FindingRow::all };
         let (rows, _) = self.table.rows(ui.ctx(), docs, &source);
         let shown = self.chosen.filter(|row| rows.contains(row)).or(rows.first().copied());
-        let mut place = None;
         let width = ui.available_width();
         ui.horizontal_top(|ui| {
             ui.vertical(|ui| {
@@ -141,12 +148,14 @@ impl FindingsPanel {
             ui.separator();
             ui.vertical(|ui| {
                 egui::ScrollArea::vertical().id_salt("finding").auto_shrink(false).show(ui, |ui| {
+                    // Words do not touch the bar.
+                    ui.set_max_width(ui.available_width() - SCROLL_BAR_GAP);
                     if let Some((row, (full, finding))) = shown.and_then(|row| Some((row, row.found(docs)?))) {
                         let places = self.places.take().filter(|(of, _)| *of == (row, version));
                         let (_, places) = self
                             .places
                             .insert(places.unwrap_or_else(|| ((row, version), places_of(docs, row.doc, finding))));
-                        place = finding_ui(ui, docs, row.doc, (full, finding), places, &palette);
+                        place = finding_ui(ui, docs, row.doc, (full, finding), places, &palette).or(place);
                     }
                 });
             });

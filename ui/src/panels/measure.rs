@@ -1,6 +1,6 @@
 //! What a measured interval holds, from its first nanosecond to its last; worked out in the background.
 
-use bubblescope::analysis::{Constants, Marked, marked};
+use bubblescope::analysis::{Constants, Marked, marked_watched};
 use bubblescope::trace::{Interval, Ns};
 use eframe::egui::{self, Ui};
 
@@ -44,10 +44,12 @@ impl Measured {
             let known = |doc: &Document| doc.analysis().map_or_else(Vec::new, |analysis| analysis.devices.clone());
             let parts = docs.iter().map(|doc| (doc.trace.clone(), known(doc), doc.unshifted(interval)));
             let parts: Vec<_> = parts.collect();
-            move |_: &Wanted| {
-                let figures =
-                    parts.iter().map(|(trace, known, interval)| marked(trace, known, *interval, &Constants::default()));
-                figures.collect()
+            move |until: &Wanted| {
+                let figures = parts.iter().map(|(trace, known, interval)| {
+                    marked_watched(trace, known, *interval, &Constants::default(), until)
+                });
+                // What was cancelled is not looked at.
+                figures.collect::<Result<_, _>>().unwrap_or_default()
             }
         });
         let Some(figures) = figures else {

@@ -70,14 +70,14 @@ pub fn overview_ui(ui: &mut Ui, doc: &Document, named: bool) -> Option<Wanted> {
     let mut wanted = None;
     match doc.analysis() {
         Some(analysis) => {
-            let mut findings = false;
+            let mut remedy = None;
             let bubble = figures_ui(ui, doc, &Figures::of(analysis), |ui| {
                 if analysis.window.len() < doc.trace.end {
                     ui.colored_label(palette.weak_text, MEASURED_PART);
                 }
-                findings = remedy_ui(ui, doc, &palette);
+                remedy = remedy_ui(ui, doc, &palette);
             });
-            wanted = findings.then_some(Wanted::Findings).or(bubble.map(Wanted::Bubble));
+            wanted = remedy.or(bubble.map(Wanted::Bubble));
         }
         None => {
             ui.label("The analysis is not through yet.");
@@ -86,31 +86,57 @@ pub fn overview_ui(ui: &mut Ui, doc: &Document, named: bool) -> Option<Wanted> {
     wanted
 }
 
-/// The finding that gains most, as a link to all of them. Its place is there from the start, so that nothing moves under
-/// the pointer when it comes.
-fn remedy_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -> bool {
+/// The finding that gains most, as a link to all of them; without one, where most idle time comes from. Its place is there
+/// from the start, so that nothing moves under the pointer when it comes.
+fn remedy_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -> Option<Wanted> {
     ui.horizontal_wrapped(|ui| {
         ui.strong("What to fix:");
         let Some(full) = doc.full() else {
             let why = if doc.replay_is_stopped() { "not worked out" } else { "being worked out" };
             ui.colored_label(palette.weak_text, why);
-            return false;
+            return None;
         };
         let Some(finding) = full.findings.found.first() else {
             let why = full.findings.withheld.as_deref().unwrap_or(NOTHING_TO_FIX);
             ui.colored_label(palette.weak_text, why);
-            return false;
+            return longest_cause_ui(ui, doc, palette).map(Wanted::Bubble);
         };
         let link = link_ui(ui, &finding.title).on_hover_text("Show what it rests on, and the remedy");
-        let Some(replay) = &full.replay else { return link.clicked() };
+        let clicked = link.clicked().then_some(Wanted::Findings);
+        let Some(replay) = &full.replay else { return clicked };
         let gain = format::duration(finding.recoverable.0);
         let least = if finding.id.gains_at_least() { "at least " } else { "" };
         let share = format::percent(finding.recoverable.0, replay.span.0);
         let beyond = beyond_idle(finding.recoverable, replay.idle, full.analysis.devices.len());
         ui.colored_label(palette.weak_text, format!("gains {least}{gain}, {share} of the span{beyond}"));
-        link.clicked()
+        clicked
     })
     .inner
+}
+
+/// The cause of most idle time, as a link to its longest bubble, which is given when it was clicked.
+pub(super) fn longest_cause_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -> Option<BubbleRef> {
+    let devices = &doc.analysis()?.devices;
+    let causes =
+        devices.iter().flat_map(|device| device.idle_by_root.iter().map(move |(&cause, &idle)| (device, cause, idle)));
+    let (device, cause, idle) =
+        causes.max_by_key(|&(device, cause, idle)| (idle, std::cmp::Reverse((device.device, cause))))?;
+    ui.colored_label(palette.weak_text, "· most idle time:");
+    let link = link_ui(ui, cause.to_string()).on_hover_text(LONGEST);
+    let of = match devices.as_slice() {
+        [_] => "the span".to_owned(),
+        _ => format!("the span of {}", gpu(doc, device)),
+    };
+    let share = format::percent(idle.0, device.span.len().0);
+    ui.colored_label(palette.weak_text, format!("{}, {share} of {of}", format::duration(idle.0)));
+    let ours = |bubble: &Bubble| bubble.device == device.device && bubble.root.cause == cause;
+    link.clicked().then(|| doc.longest_bubble(ours)).flatten()
+}
+
+/// A device as people call it.
+fn gpu(doc: &Document, device: &DeviceAnalysis) -> String {
+    let id = doc.trace.devices.get(device.device.index()).map_or(0, |device| device.id);
+    format!("GPU {id}")
 }
 
 /// Shows the figures of a document's analysis or of a marked interval; `then` shows what follows the first verdict. Gives
@@ -185,7 +211,7 @@ fn column_ui(ui: &mut Ui, width: f32, contents: impl FnOnce(&mut Ui)) {
 
 /// One sentence about a device, of `whole` time.
 pub(super) fn verdict(doc: &Document, device: &DeviceAnalysis, whole: Ns) -> String {
-    let id = doc.trace.devices.get(device.device.index()).map_or(0, |device| device.id);
+    let gpu = gpu(doc, device);
     let (idle, outside, whole) = (device.idle_ns().0, outside(&device.partition, whole).0, whole.0);
     let share = format::percent(idle, whole);
     let outside = match outside {
@@ -195,15 +221,11 @@ pub(super) fn verdict(doc: &Document, device: &DeviceAnalysis, whole: Ns) -> Str
     if i128::from(idle) * 100 < i128::from(whole) * i128::from(NEGLIGIBLE_PERCENT) {
         // Who has no work is not busy.
         let does = if device.busy_ns() == Ns::ZERO { "has nothing to do" } else { "is busy" };
-        return format!("GPU {id} {does}: {share} idle of {}{outside}.", format::duration(whole));
+        return format!("{gpu} {does}: {share} idle of {}{outside}.", format::duration(whole));
     }
     let most = device.idle_by_root.iter().max_by_key(|(cause, ns)| (**ns, std::cmp::Reverse(**cause)));
     let most = most.map_or_else(String::new, |(cause, ns)| format!(", {} of it {cause}", format::percent(ns.0, idle)));
-    format!(
-        "GPU {id} stands idle for {share} of {}: {}{most}{outside}.",
-        format::duration(whole),
-        format::duration(idle)
-    )
+    format!("{gpu} stands idle for {share} of {}: {}{most}{outside}.", format::duration(whole), format::duration(idle))
 }
 
 /// Where time lies that is neither busy nor idle.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bubblescope::analysis::{Options, full};
 use bubblescope_ui::arrange::Place;
 use bubblescope_ui::panels::{Align, Tab};
 use bubblescope_ui::{App, testing};
@@ -94,6 +95,32 @@ fn a_stopped_replay_leaves_the_trace_and_says_why_there_are_no_findings() {
     press(&mut harness, Key::X);
     harness.get_by_label_contains("The replay was stopped");
     assert_eq!(harness.state().messages, Vec::<String>::new());
+}
+
+#[test]
+fn closing_a_trace_ends_the_work_on_it_soon() {
+    // Work grows with the trace: so long takes the replay of a twentieth of it, beside much else.
+    let start = Instant::now();
+    full(&testing::trace(1, 1_000), &Options::default());
+    let twentieth = start.elapsed();
+    let mut harness = Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| {
+        let mut app = App::new(&creation.egui_ctx, &[]);
+        app.show(&creation.egui_ctx, "generated", testing::trace(1, 20_000));
+        app
+    });
+    for closed_while in ["looking for bubbles in", "replaying changes of"] {
+        until(&mut harness, closed_while, |harness| harness.query_by_label_contains(closed_while).is_some());
+        let trace = Arc::downgrade(&harness.state().docs[0].trace);
+        harness.get_by_label("Close generated").click();
+        harness.run_steps(1);
+        let closed = Instant::now();
+        until(&mut harness, "the end of the work", |_| trace.strong_count() == 0);
+        let took = closed.elapsed();
+        assert!(took < 5 * twentieth, "{closed_while}: {took:?}, and a twentieth takes {twentieth:?}");
+        assert!(harness.state().docs.is_empty() && !harness.state().is_working());
+        let ctx = harness.ctx.clone();
+        harness.state_mut().show(&ctx, "generated", testing::trace(1, 20_000));
+    }
 }
 
 pub(crate) fn recording(variant: &str) -> PathBuf {

@@ -4,6 +4,7 @@ mod files;
 mod gestures;
 mod looks;
 mod moves;
+mod pictures;
 mod rows;
 mod stops;
 mod words;

@@ -1,11 +1,13 @@
 //! What the window says is what the analysis knows.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bubblescope::analysis::{Cause, Rule};
 use bubblescope::trace::{Interval, Ns};
 use bubblescope_ui::App;
 use bubblescope_ui::describe::{Description, describe, is_to_blame};
-use bubblescope_ui::document::{Item, Pick};
+use bubblescope_ui::document::{Document, Item, Pick};
 use bubblescope_ui::format;
 use bubblescope_ui::panels::Tab;
 use eframe::egui::Role;
@@ -163,10 +165,28 @@ fn an_op_that_waited_through_the_default_stream_names_what_it_waited_for() {
     let (before, after) = (fact(&bubble, "Before").unwrap(), fact(&bubble, "After").unwrap());
     assert!(before.contains(" on stream ") && after.contains(" on stream ") && before != after, "{bubble:?}");
     for described in [&bubble, &op] {
-        assert_eq!(fact(described, "Waits for"), Some(before), "{described:?}");
+        let waits = fact(described, "Waits for").unwrap();
+        assert_eq!(waits, format!("{before}, through the legacy default stream"), "{described:?}");
     }
     let [same, _] = longest_bubble(&window("sync"));
     assert_eq!(fact(&same, "Before"), Some("stir_all"), "on one stream it goes without saying");
+}
+
+/// An op says the same of what it waited for, whether or not it ended a bubble and the analysis says it.
+#[test]
+fn what_an_op_waited_for_is_known_without_a_bubble() {
+    let harness = window("default-stream");
+    let analysed = &harness.state().docs[0];
+    let plain = Document::new(&planted("default-stream"), Arc::clone(&analysed.trace));
+    let held = analysed.bubbles().filter(|(_, bubble)| bubble.root.rule == Rule::LegacyDefaultStream);
+    let mut seen = 0;
+    for (_, bubble) in held {
+        let waits = |doc: &Document| doc.handovers_of(Item::Op(bubble.after)).collect::<Vec<_>>();
+        assert_eq!(waits(&plain), waits(analysed), "{bubble:?}");
+        assert_eq!(waits(&plain)[0].first, Some(bubble.before));
+        seen += 1;
+    }
+    assert!(seen > 200, "{seen}");
 }
 
 #[test]
@@ -244,7 +264,17 @@ fn where_nothing_would_gain_enough_both_panels_say_so_and_what_was_looked_at_sta
     let scope = harness.get_by_label_contains("set-up and warm-up are left out").rect();
     let fix = harness.get_by_label(nothing).rect();
     assert!(scope.bottom() <= fix.top(), "{scope} {fix}");
-    harness.state_mut().panels.tab = Tab::Findings;
-    harness.run_steps(3);
-    harness.get_by_label_contains(nothing);
+    // It still leads somewhere: to the longest bubble of what idle time there is.
+    let longest = harness.state().docs[0].longest_bubble(|bubble| bubble.root.cause == Cause::GraphInternal);
+    for tab in [Tab::Overview, Tab::Findings] {
+        harness.state_mut().panels.tab = tab;
+        harness.state_mut().timeline.selected = None;
+        harness.run_steps(3);
+        harness.get_by_label_contains(nothing);
+        harness.get_by_label_contains("most idle time:");
+        harness.get_by_role_and_label(Role::Link, "graph-internal").click();
+        harness.run_steps(3);
+        let selected = harness.state().timeline.selected.map(|pick| pick.item);
+        assert_eq!(selected, longest.map(Item::Bubble), "{tab:?}");
+    }
 }

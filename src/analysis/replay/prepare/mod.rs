@@ -14,6 +14,7 @@ use super::model::{Before, Flags, Follows, Model, NONE, Step, Work};
 use super::order::{self, Entry};
 use crate::analysis::options::Constants;
 use crate::analysis::waits::{Wait, WaitCause, Waits};
+use crate::progress::Until;
 use crate::trace::{CallIdx, CorrelationId, Interval, Ns, OpIdx, OpKind, ProcessIdx, StreamIdx, Trace};
 use block::BlockOp;
 use groups::GroupLanes;
@@ -22,10 +23,20 @@ use groups::GroupLanes;
 const OWN_THREAD_GAP: Ns = Ns(20_000);
 
 /// Makes the model of the calls that begin inside `window` and of the ops they submit; of all when it is `None`. Ops
-/// that were submitted before the window and reach into it stay where they were.
-pub(super) fn prepare(trace: &Trace, waits: &Waits, window: Option<Interval>, constants: &Constants) -> Model {
+/// that were submitted before the window and reach into it stay where they were. Gives up early, with a part of the model,
+/// when it is over.
+pub(super) fn prepare(
+    trace: &Trace,
+    waits: &Waits,
+    window: Option<Interval>,
+    constants: &Constants,
+    until: Until<'_>,
+) -> Model {
     let mut maker = Maker::new(trace, waits);
-    for entry in order::entries(trace, waits, window) {
+    for (turn, entry) in order::entries(trace, waits, window).into_iter().enumerate() {
+        if until.is_over_at(turn) {
+            break;
+        }
         if entry.call == NONE {
             maker.orphan(OpIdx(entry.last));
         } else {

@@ -1,0 +1,99 @@
+//! What the cells of tables say: to people, to programs, and to what sorts and filters.
+
+use std::borrow::Cow;
+
+use bubblescope::trace::Ns;
+
+use crate::format;
+
+/// What a cell says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell<'a> {
+    /// Words.
+    Text(Cow<'a, str>),
+    /// A length of time.
+    Duration(Ns),
+    /// A moment of the trace.
+    Moment(Ns),
+    /// A number of things.
+    Count(u64),
+    /// A part of a whole.
+    Share(Ns, Ns),
+    /// Nothing is known.
+    Unknown,
+}
+
+impl<'a> Cell<'a> {
+    /// Words.
+    pub fn text(text: impl Into<Cow<'a, str>>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// A length of time, if it is known.
+    pub fn maybe(duration: Option<Ns>) -> Self {
+        duration.map_or(Self::Unknown, Self::Duration)
+    }
+
+    /// As people read it.
+    pub(super) fn shown(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Duration(ns) => Cow::Owned(format::duration(ns.0)),
+            Self::Moment(ns) => Cow::Owned(format::moment(ns.0)),
+            Self::Count(count) => Cow::Owned(format::count(*count)),
+            Self::Share(part, whole) => Cow::Owned(format::percent(part.0, whole.0)),
+            Self::Unknown => Cow::Borrowed("–"),
+        }
+    }
+
+    /// The same, taken out.
+    pub(super) fn into_text(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text,
+            other => Cow::Owned(other.shown().into_owned()),
+        }
+    }
+
+    /// What it sorts by among figures; what is unknown is least.
+    pub(super) fn figure(&self) -> i64 {
+        match self {
+            Self::Duration(ns) | Self::Moment(ns) => ns.0,
+            Self::Count(count) => i64::try_from(*count).unwrap_or(i64::MAX),
+            Self::Share(part, whole) if whole.0 > 0 => {
+                (i128::from(part.0) * 1_000_000 / i128::from(whole.0)).try_into().unwrap_or(i64::MAX)
+            }
+            Self::Text(_) | Self::Share(..) | Self::Unknown => i64::MIN,
+        }
+    }
+
+    /// As a program reads it: nanoseconds, plain numbers, shares from 0 to 1, quoted words.
+    pub(super) fn csv(&self) -> String {
+        match self {
+            Self::Text(text) => format!("\"{}\"", text.replace('"', "\"\"")),
+            Self::Duration(_) | Self::Moment(_) | Self::Count(_) => self.figure().to_string(),
+            Self::Share(_, whole) if whole.0 > 0 => format!("{:.6}", self.figure() as f64 / 1e6),
+            Self::Share(..) | Self::Unknown => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_exact_for_programs_and_readable_for_people() {
+        for (cell, shown, csv) in [
+            (Cell::Duration(Ns(1_234_567)), "1.23 ms", "1234567"),
+            (Cell::Moment(Ns(5)), "0.000 ms", "5"),
+            (Cell::Count(1_234), "1,234", "1234"),
+            (Cell::Share(Ns(1), Ns(3)), "33.3 %", "0.333333"),
+            (Cell::Share(Ns(1), Ns(0)), "–", ""),
+            (Cell::Unknown, "–", ""),
+        ] {
+            assert_eq!(cell.shown(), shown);
+            assert_eq!(cell.csv(), csv);
+        }
+        assert!(Cell::Unknown.figure() < Cell::Duration(Ns(-1)).figure());
+    }
+}

@@ -1,0 +1,212 @@
+//! Tables on screen.
+
+use std::sync::Arc;
+
+use eframe::egui::{self, Align2, FontId, Pos2, Rect, Role, Sense, Ui, Vec2};
+
+use super::select::FILTER_HINT;
+use super::{Column, Row, Source, Table};
+use crate::document::Document;
+use crate::format;
+use crate::text::Widths;
+use crate::theme::Palette;
+
+/// On both sides of what a cell says.
+const SIDE: f32 = 8.0;
+/// Rows that are looked at for how wide columns are.
+const MEASURED_ROWS: usize = 200;
+/// Height of a row.
+const ROW_HEIGHT: f32 = 20.0;
+/// Room for the mark of the column that sorts.
+const MARK: f32 = 12.0;
+
+impl<R: Row> Table<R> {
+    /// How wide each column would be to show all that it says.
+    fn widths_of(&mut self, docs: &[Document], rows: &Arc<[R]>, widths: &Widths) -> Vec<f32> {
+        if let Some((of, traces, natural)) = &self.natural
+            && Arc::ptr_eq(of, rows)
+            && *traces == docs.len()
+        {
+            return natural.clone();
+        }
+        let step = rows.len().div_ceil(MEASURED_ROWS).max(1);
+        let natural = R::COLUMNS.iter().map(|column| {
+            if column.is_left_out(docs.len()) {
+                return 0.0;
+            }
+            let cells = rows.iter().step_by(step).map(|&row| widths.width(&(column.cell)(docs, row).shown()));
+            cells.fold(widths.width(column.title) + MARK, f32::max).ceil() + 2.0 * SIDE
+        });
+        let natural: Vec<f32> = natural.collect();
+        self.natural = Some((Arc::clone(rows), docs.len(), natural.clone()));
+        natural
+    }
+
+    /// Shows the table in the rest of `ui`; gives the row that was clicked.
+    pub fn show(
+        &mut self,
+        ui: &mut Ui,
+        docs: &[Document],
+        selected: Option<R>,
+        source: &Source<impl Fn(&[Document]) -> Vec<R> + Clone + Send + 'static>,
+    ) -> Option<R> {
+        let ctx = ui.ctx().clone();
+        if let Some(text) = self.copying.as_ref().and_then(|written| written.try_recv().ok()) {
+            ctx.copy_text(text);
+            self.copying = None;
+        }
+        let palette = Palette::of(ui.visuals());
+        let font = FontId::proportional(12.0);
+        let widths = Widths::of(ui.painter(), &font);
+        ui.horizontal(|ui| {
+            let label = ui.label("Filter");
+            let field = egui::TextEdit::singleline(&mut self.filter).desired_width(180.0);
+            let column = R::COLUMNS.iter().find(|column| column.figures).map_or("column", |column| column.title);
+            let column = R::COLUMNS.get(R::SORT).filter(|by| by.figures).map_or(column, |by| by.title).to_lowercase();
+            let field = field.hint_text(format!("words, or {column}: >50"));
+            ui.add(field).labelled_by(label.id).on_hover_text(FILTER_HINT);
+            let (rows, ready) = self.rows(&ctx, docs, source);
+            let copy = egui::Button::new("Copy as CSV");
+            if ui.add_enabled(ready && self.copying.is_none(), copy).clicked() {
+                self.copy(&ctx, docs, &rows);
+            }
+            let found = if rows.is_empty() && ready && !self.filter.trim().is_empty() {
+                format!("no {} matches, of {}", R::ONE, format::count(source.len as u64))
+            } else {
+                format::things(rows.len() as u64, R::ONE, R::NAME)
+            };
+            ui.colored_label(palette.weak_text, found);
+            if !ready || self.copying.is_some() {
+                ui.spinner();
+                ui.colored_label(palette.weak_text, if ready { "Copying…" } else { "Sorting…" });
+            }
+        });
+        let available = ui.available_width() - 12.0;
+        let (rows, _) = self.rows(&ctx, docs, source);
+        let columns = fitted::<R>(self.widths_of(docs, &rows, &widths), available);
+        let edges: Vec<f32> = columns
+            .iter()
+            .scan(0.0, |left, width| {
+                *left += width;
+                Some(*left)
+            })
+            .collect();
+        let total = edges.last().copied().unwrap_or(0.0).max(available);
+        let mut clicked = None;
+        egui::ScrollArea::horizontal().id_salt(R::NAME).auto_shrink(false).show(ui, |ui| {
+            self.heading_ui(ui, &edges, &widths, &palette);
+            let (rows, ready) = self.rows(&ctx, docs, source);
+            if selected != self.selected {
+                (self.selected, self.reveal) = (selected, selected.is_some());
+            }
+            let revealed = selected.filter(|_| self.reveal && ready);
+            let revealed = revealed.and_then(|selected| rows.iter().position(|row| *row == selected));
+            self.reveal &= !ready;
+            let height = ROW_HEIGHT - ui.spacing().item_spacing.y;
+            egui::ScrollArea::vertical().id_salt("rows").auto_shrink(false).show_rows(
+                ui,
+                height,
+                rows.len(),
+                |ui, shown| {
+                    if let Some(at) = revealed {
+                        let top = ui.max_rect().top() + (at as f32 - shown.start as f32) * ROW_HEIGHT;
+                        let left = ui.max_rect().left();
+                        // With the rows above and below: the edges of the area are faint.
+                        let y = top - ROW_HEIGHT..=top + 2.0 * ROW_HEIGHT;
+                        ui.scroll_to_rect(Rect::from_x_y_ranges(left..=left, y), None);
+                    }
+                    for (at, &row) in shown.clone().zip(&rows[shown]) {
+                        let (rect, response) = ui.allocate_exact_size(Vec2::new(total, height), Sense::click());
+                        let rect = rect.expand2(Vec2::new(0.0, ui.spacing().item_spacing.y / 2.0));
+                        if Some(row) == selected {
+                            ui.painter().rect_filled(rect, 0.0, ui.visuals().selection.bg_fill);
+                        } else if response.hovered() {
+                            ui.painter().rect_filled(rect, 0.0, palette.section);
+                        } else if at % 2 == 1 {
+                            ui.painter().rect_filled(rect, 0.0, ui.visuals().faint_bg_color);
+                        }
+                        let mut left = rect.left();
+                        for (column, edge) in R::COLUMNS.iter().zip(&edges) {
+                            let right = rect.left() + edge;
+                            let cell = Rect::from_x_y_ranges(left + SIDE..=right - SIDE, rect.y_range());
+                            left = right;
+                            if cell.width() <= 0.0 {
+                                continue;
+                            }
+                            let shown = (column.cell)(docs, row);
+                            let shown = shown.shown();
+                            let Some(text) = widths.fit(&shown, cell.width()) else { continue };
+                            let (at, align) = if column.figures {
+                                (Pos2::new(cell.right(), cell.center().y), Align2::RIGHT_CENTER)
+                            } else {
+                                (Pos2::new(cell.left(), cell.center().y), Align2::LEFT_CENTER)
+                            };
+                            ui.painter().text(at, align, text, font.clone(), palette.text);
+                        }
+                        let name = format!("{} row {at}", R::NAME);
+                        response.widget_info(|| egui::WidgetInfo::labeled(Role::Row, true, &name));
+                        if response.clicked() && self.is_current(source.version) {
+                            clicked = Some(row);
+                        }
+                    }
+                },
+            );
+        });
+        clicked
+    }
+
+    fn heading_ui(&mut self, ui: &mut Ui, edges: &[f32], widths: &Widths, palette: &Palette) {
+        ui.horizontal(|ui| {
+            ui.spacing_mut().item_spacing.x = 0.0;
+            let mut left = 0.0;
+            for (at, (column, &edge)) in R::COLUMNS.iter().zip(edges).enumerate() {
+                if edge <= left {
+                    continue;
+                }
+                let (rect, response) = ui.allocate_exact_size(Vec2::new(edge - left, ROW_HEIGHT), Sense::click());
+                left = edge;
+                response.widget_info(|| egui::WidgetInfo::labeled(Role::ColumnHeader, true, column.title));
+                if response.clicked() {
+                    self.sort_by(at);
+                }
+                let sorted = self.sort == at;
+                let color = if sorted || response.hovered() { palette.text } else { palette.weak_text };
+                let room = rect.width() - 2.0 * SIDE - if sorted { MARK } else { 0.0 };
+                let title = widths.fit(column.title, room).unwrap_or_default();
+                let painted = if column.figures {
+                    let at = Pos2::new(rect.right() - SIDE, rect.center().y);
+                    ui.painter().text(at, Align2::RIGHT_CENTER, title, widths.font().clone(), color)
+                } else {
+                    let at = Pos2::new(rect.left() + SIDE, rect.center().y);
+                    ui.painter().text(at, Align2::LEFT_CENTER, title, widths.font().clone(), color)
+                };
+                if sorted {
+                    let x = if column.figures { painted.left() - MARK / 2.0 } else { painted.right() + MARK / 2.0 };
+                    ui.painter().add(sort_mark(Pos2::new(x, rect.center().y), self.descending, color));
+                }
+                response.on_hover_text(column.hint);
+            }
+        });
+        ui.separator();
+    }
+}
+
+/// Widths of columns for so much room: columns of words give way.
+fn fitted<R: Row>(mut natural: Vec<f32>, available: f32) -> Vec<f32> {
+    let over = natural.iter().sum::<f32>() - available;
+    let spare = |column: &Column<R>, width: f32| if column.figures { 0.0 } else { (width - column.width).max(0.0) };
+    let all: f32 = R::COLUMNS.iter().zip(&natural).map(|(column, width)| spare(column, *width)).sum();
+    if over > 0.0 && all > 0.0 {
+        for (column, width) in R::COLUMNS.iter().zip(&mut natural) {
+            *width -= spare(column, *width) * (over / all).min(1.0);
+        }
+    }
+    natural
+}
+
+/// The triangle beside the heading that sorts.
+fn sort_mark(centre: Pos2, descending: bool, color: egui::Color32) -> egui::Shape {
+    let tip = if descending { 2.5 } else { -2.5 };
+    let points = [(-3.0, -tip), (3.0, -tip), (0.0, tip)].map(|(x, y)| centre + Vec2::new(x, y));
+    egui::Shape::convex_polygon(points.to_vec(), color, egui::Stroke::NONE)
+}

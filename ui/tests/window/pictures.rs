@@ -1,0 +1,101 @@
+//! Pictures that are saved say by themselves what they show.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bubblescope::analysis::Cause;
+use bubblescope_ui::App;
+use bubblescope_ui::theme::Palette;
+use eframe::egui::{self, Key, Theme};
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable as _;
+
+use crate::files::{opened, until};
+use crate::{press, save};
+
+/// The causes of the bubbles that the timeline shows.
+fn shown_causes(app: &App) -> BTreeSet<Cause> {
+    let of = |doc: &bubblescope_ui::document::Document| {
+        let view = doc.unshifted(app.timeline.view.interval());
+        let shown = |at: &bubblescope::analysis::Bubble| at.interval.start < view.end && at.interval.end > view.start;
+        doc.bubbles().filter(|(_, bubble)| shown(bubble)).map(|(_, bubble)| bubble.root.cause).collect::<Vec<_>>()
+    };
+    app.docs.iter().flat_map(of).collect()
+}
+
+/// The pixels of a PNG file, row by row.
+fn pixels(file: &Path) -> Vec<Vec<[u8; 4]>> {
+    let start = Instant::now();
+    loop {
+        // It takes the place of what was there as a whole, but may not be there yet.
+        if let Ok(bytes) = std::fs::read(file) {
+            let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().expect("it is a PNG file");
+            let mut read = vec![0; reader.output_buffer_size().expect("it fits into memory")];
+            let info = reader.next_frame(&mut read).expect("it holds a picture");
+            let pixels = read.as_chunks::<4>().0;
+            return pixels.chunks(info.width as usize).map(<[[u8; 4]]>::to_vec).collect();
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "no picture comes");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn saved_pictures_name_their_traces_the_part_that_is_shown_and_its_causes() {
+    for theme in [Theme::Dark, Theme::Light] {
+        let mut harness = opened(&["sync", "graph"]);
+        harness.ctx.set_theme(theme);
+        until(&mut harness, "the comparison", |harness| harness.state().panels.compare.found().is_some());
+        let whole = shown_causes(harness.state());
+        press(&mut harness, Key::B);
+        harness.run_steps(20);
+        for _ in 0..2 {
+            let causes = shown_causes(harness.state());
+            check(&mut harness, theme, &causes);
+            press(&mut harness, Key::Num0);
+            harness.run_steps(20);
+            assert!(whole.is_superset(&causes));
+        }
+        assert_eq!(shown_causes(harness.state()), whole);
+    }
+}
+
+fn check(harness: &mut Harness<'_, App>, theme: Theme, causes: &BTreeSet<Cause>) {
+    let file = |ending: &str| {
+        std::env::temp_dir().join(format!("bubblescope-{}-{theme:?}-picture.{ending}", std::process::id()))
+    };
+    save(harness, Key::G, &file("svg"));
+    let drawing = std::fs::read_to_string(file("svg")).expect("it is saved");
+    let says = |text: &str| drawing.contains(&format!(">{text}</text>"));
+    assert!(says("sync.bubcap (NVIDIA H200)  ·  graph.bubcap (NVIDIA H200)"), "{drawing}");
+    let shown = bubblescope_ui::format::duration(harness.state().timeline.view.span());
+    assert!(drawing.contains(&format!(", {shown}")), "{shown}");
+    for &cause in Cause::ALL {
+        assert_eq!(says(&cause.to_string()), causes.contains(&cause), "{cause}");
+    }
+    std::fs::remove_file(file("svg")).expect("it is there");
+
+    // The button to save lies over the timeline, and so does the pointer now.
+    save(harness, Key::P, &file("png"));
+    let read = pixels(&file("png"));
+    std::fs::remove_file(file("png")).expect("it is there");
+    // Below the caption stands the timeline as the window shows it, whole.
+    harness.event(egui::Event::PointerGone);
+    harness.run_steps(3);
+    let window = harness.render().expect("it can be painted");
+    let width = read[0].len();
+    let bottom = harness.get_by_label("timeline").rect().bottom().round() as usize;
+    let shown = window.rows().skip(bottom - 300).map(|row| row.take(width).map(|pixel| pixel.0));
+    // Tests paint the pointer itself, of no more than so many pixels; no text stands beside it in a picture.
+    let below = &read[read.len() - 300..];
+    let pixels = shown.flatten().zip(below.iter().flatten());
+    let differing = pixels.filter(|(one, other)| one != *other).count();
+    assert!(differing < 500, "{differing} pixels are not as the window shows them");
+    let caption: BTreeSet<[u8; 4]> = read[..60].iter().flatten().copied().collect();
+    let palette = if theme == Theme::Dark { Palette::DARK } else { Palette::LIGHT };
+    for &cause in causes {
+        assert!(caption.contains(&palette.cause(cause).to_array()), "{cause} has its colour in the caption");
+    }
+    assert!(caption.contains(&palette.panel.to_array()) && caption.contains(&palette.text.to_array()));
+}
