@@ -8,7 +8,8 @@ use bubblescope::analysis::{Analysis, FindingId, FullAnalysis, Options, analyze,
 use bubblescope::export::{CSV_COLUMNS, chrome, csv};
 use bubblescope::open::open;
 use bubblescope::trace::{
-    CallInput, CorrelationId, Detail, GraphId, OpInput, OpKind, OverheadKind, RangeKind, Trace, TraceBuilder,
+    CallInput, CorrelationId, Detail, EventInput, GraphId, OpInput, OpKind, OverheadKind, RangeKind, StreamKind,
+    SyncInput, SyncKind, Trace, TraceBuilder,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -44,7 +45,35 @@ fn eventful(times: &[(i64, i64)]) -> Trace {
             detail: Detail::None,
         });
         builder.push_range(at - 3, at + length, thread, name, RangeKind::Nvtx);
+        builder.push_range(at - 2, at + 1, thread, launch, RangeKind::Operator);
         builder.push_overhead(at, at + 2, OverheadKind::LazyLoading, process, Some(thread), CorrelationId::NONE);
+        let (context, stream) = (Some(context), (index % 4 > 0).then_some(stream));
+        builder.push_event(EventInput {
+            process,
+            context,
+            stream,
+            event: 3,
+            event_sync: (index % 3 == 0).then_some(u64::MAX - index as u64),
+            device_time: at * (index as i64 % 2),
+            correlation,
+        });
+        let kinds = [SyncKind::Event, SyncKind::StreamWaitEvent, SyncKind::Stream, SyncKind::Context];
+        builder.push_sync(SyncInput {
+            start: at,
+            end: at + length,
+            kind: kinds[index % 4],
+            process,
+            context: context.filter(|_| index % 5 > 0),
+            stream,
+            event: (index % 2 == 0).then_some(3),
+            event_sync: None,
+            awaited_record: CorrelationId(index as u64 % 3),
+            correlation,
+        });
+        if let Some(stream) = stream {
+            builder.push_host_function(at, at + length, stream, correlation, GraphId(index as u32 % 3));
+            builder.set_stream_kind(stream, StreamKind::NonBlocking);
+        }
     }
     builder.meta.epoch_ns = 1_764_000_000_000_000_000;
     builder.finish().unwrap()
@@ -367,5 +396,26 @@ proptest! {
         assert_drawable(&events);
         assert_complete(&trace, &analysis, &events);
         assert_table(&trace, &analysis);
+        for (form, again) in read_back(&trace) {
+            prop_assert_eq!(&again, &trace, "{}", form);
+        }
+    }
+
+    /// Whatever becomes of the text of an export, it is read as far as it can be, or refused.
+    #[test]
+    fn a_changed_export_does_no_harm(
+        times in proptest::collection::vec((10..900_i64, 0..400_i64), 1..6),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
+    ) {
+        let mut text = Vec::new();
+        chrome(&eventful(&times), &Analysis::default(), &mut text).unwrap();
+        for (at, byte) in changes {
+            let at = at.index(text.len());
+            // Digits above all: other positions in the outline.
+            text[at] = if text[at].is_ascii_digit() { b'0' + byte % 10 } else { byte };
+        }
+        if let Ok(trace) = bubblescope::import::kineto::read(&*text) {
+            of(&trace);
+        }
     }
 }

@@ -4,8 +4,9 @@ use crate::decode::{SizeTable, record_ends};
 
 /// About so many bytes are in a piece that a recorder writes: compression finds as much in it as in the whole.
 pub(super) const RECORDED: usize = 1 << 20;
-/// About so many in one that is kept: all recordings of the repository together get no larger by it.
-pub(super) const KEPT: usize = 256 << 10;
+/// About so many in one that is kept. The recordings of the repository, of up to 1.5 MB each, are 0.1 % larger by it
+/// together.
+pub(super) const KEPT: usize = 384 << 10;
 
 /// A buffer in pieces of whole records, each of `about` to twice as many bytes and a record. What follows a record whose
 /// size is not known is in the last piece.

@@ -425,7 +425,7 @@ fn a_long_buffer_is_cut_into_pieces_of_whole_records_and_a_cut_loses_only_the_ta
     let recorded = write(&[Chunk::Buffer { seq: 3, bytes: bytes.clone() }, Chunk::End(End::default())]);
     let mut kept = Vec::new();
     compact(recorded.as_slice(), &mut kept, Paths::Keep).unwrap();
-    for (spool, about) in [(recorded, 1_usize << 20), (kept, 256 << 10)] {
+    for (spool, about) in [(recorded, 1_usize << 20), (kept, 384 << 10)] {
         let buffers = |spool: &[u8]| -> Vec<Vec<u8>> {
             let chunks = read(spool).0.into_iter();
             chunks

@@ -88,7 +88,8 @@ impl Planner<'_> {
                 return false;
             }
             let works = self.model.works[self.model.works_of(index)].iter();
-            works.fold(false, |unmarked, work| none_left.remove(&work.stream) == Some(true) || unmarked)
+            // Each stream is looked at, not only up to the first.
+            works.filter(|work| none_left.remove(&work.stream) == Some(true)).count() > 0
         });
         steps.collect()
     }
