@@ -138,6 +138,29 @@ pub fn open_watched(path: &Path, watch: &dyn Watch) -> Result<Trace, OpenError> 
     if watch.is_cancelled() { Err(OpenError::Cancelled { path: path.to_owned() }) } else { opened }
 }
 
+/// The files in a folder whose names are those of recordings, and the other ones, both in order of their names. Folders in
+/// it are not searched.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn recordings_in(folder: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in folder.read_dir()? {
+        files.push(entry?.path());
+    }
+    files.retain(|file| file.is_file());
+    files.sort();
+    Ok(files.into_iter().partition(|file| is_named_as_recording(file)))
+}
+
+/// Whether a file may be a recording, by its name.
+fn is_named_as_recording(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let endings = [".parquet", ".bubcap", ".sqlite", ".nsys-rep", ".json", ".json.gz"];
+    let hidden = name.starts_with('.');
+    !hidden && endings.iter().any(|ending| name.ends_with(ending))
+}
+
 fn read(path: &Path, watch: &dyn Watch) -> Result<Trace, OpenError> {
     let unreadable = |source| OpenError::Unreadable { path: path.to_owned(), source };
     let mut file = File::open(path).map_err(unreadable)?;

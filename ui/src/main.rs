@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         .with_title("Bubblescope")
         .with_app_id("bubblescope")
         .with_inner_size([1500.0, 900.0])
+        .with_min_inner_size([640.0, 400.0])
         .with_drag_and_drop(true);
     let options = eframe::NativeOptions { viewport, ..Default::default() };
     let run = eframe::run_native(

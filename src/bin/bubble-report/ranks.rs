@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context as _, anyhow};
 use bubblescope::import::ImportError;
-use bubblescope::open::{OpenError, open};
+use bubblescope::open::{OpenError, open, recordings_in};
 use bubblescope::report::Report;
 use bubblescope::report::ranks::Ranks;
 use bubblescope::trace::Trace;
@@ -125,26 +125,11 @@ fn files(named: &[PathBuf]) -> Result<(Vec<File>, Vec<PathBuf>), Failure> {
             continue;
         }
         let cannot = || format!("cannot read the folder {}", path.display());
-        let mut inside: Vec<PathBuf> = Vec::new();
-        for entry in path.read_dir().with_context(cannot)? {
-            inside.push(entry.with_context(cannot)?.path());
-        }
-        inside.retain(|file| file.is_file());
-        inside.sort();
-        let (recordings, others): (Vec<PathBuf>, Vec<PathBuf>) =
-            inside.into_iter().partition(|file| is_recording(file));
+        let (recordings, others) = recordings_in(path).with_context(cannot)?;
         skipped.extend(others);
         files.extend(recordings.into_iter().map(|path| File { path, found: true }));
     }
     if files.is_empty() { Err(no_recording(named)) } else { Ok((files, skipped)) }
-}
-
-/// Whether a file in a folder may be a recording, by its name.
-fn is_recording(file: &Path) -> bool {
-    let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let endings = [".parquet", ".bubcap", ".sqlite", ".nsys-rep", ".json", ".json.gz"];
-    let hidden = name.starts_with('.');
-    !hidden && endings.iter().any(|ending| name.ends_with(ending))
 }
 
 /// The report on each file, several at a time.

@@ -16,6 +16,10 @@ use crate::tint::{Tint, Tints};
 
 /// Seconds for which the bar says what was saved.
 const SAVED_SHOWN: f64 = 8.0;
+/// Width beside the menus from which on there is room for the buttons of frequent commands.
+const SHORTCUTS_FROM: f32 = 560.0;
+/// Height that messages take at most; more of them scroll.
+const MESSAGES_HEIGHT: f32 = 130.0;
 
 impl App {
     pub(super) fn bar_ui(&mut self, ctx: &egui::Context, ui: &mut Ui) {
@@ -26,17 +30,22 @@ impl App {
             self.menus_ui(ctx, ui);
             ui.separator();
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                for (command, label) in [
+                let shortcuts = [
                     (Command::Help, "?"),
                     (Command::ToggleTheme, "Theme"),
                     (Command::FitAll, "Fit"),
                     (Command::StartView, "Measured part"),
-                ] {
+                ];
+                // The menus have them all.
+                let shown = if ui.available_width() < SHORTCUTS_FROM { 1 } else { shortcuts.len() };
+                for &(command, label) in &shortcuts[..shown] {
                     if ui.button(label).on_hover_text(hint(command.entry())).clicked() {
                         self.run(ctx, command);
                     }
                 }
                 ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {
+                    // What has no room there is not shown, rather than over the buttons.
+                    ui.set_clip_rect(ui.clip_rect().intersect(ui.max_rect()));
                     self.traces_ui(ctx, ui, &palette);
                 });
             });
@@ -164,15 +173,20 @@ impl App {
 
     pub(super) fn messages_ui(&mut self, ui: &mut Ui) {
         let mut closed = None;
-        for (at, message) in self.messages.iter().enumerate() {
-            ui.horizontal(|ui| {
-                if ui.small_button("Dismiss").clicked() {
-                    closed = Some(at);
-                }
-                let text = RichText::new(message).color(ui.visuals().error_fg_color).strong();
-                ui.add(egui::Label::new(text).wrap());
-            });
-        }
+        // However many there are, what is open stays in view.
+        let area =
+            egui::ScrollArea::vertical().id_salt("messages").max_height(MESSAGES_HEIGHT).auto_shrink([false, true]);
+        area.show(ui, |ui| {
+            for (at, message) in self.messages.iter().enumerate() {
+                ui.horizontal(|ui| {
+                    if ui.small_button("Dismiss").clicked() {
+                        closed = Some(at);
+                    }
+                    let text = RichText::new(message).color(ui.visuals().error_fg_color).strong();
+                    ui.add(egui::Label::new(text).wrap());
+                });
+            }
+        });
         if let Some(at) = closed {
             self.messages.remove(at);
         }

@@ -8,6 +8,7 @@ mod pictures;
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
+use bubblescope::open::recordings_in;
 use bubblescope::progress::Watch;
 use bubblescope::trace::Trace;
 use eframe::egui::{self, Ui};
@@ -28,6 +29,8 @@ use pictures::Picture;
 
 /// Recent files that are kept.
 const MOST_RECENT: usize = 10;
+/// Recordings of a folder that are opened at most: each takes memory and rows.
+const MOST_OF_FOLDER: usize = 8;
 /// The name under which [`Kept`] is stored; another name when its fields change their meaning.
 const KEPT: &str = "bubblescope-1";
 
@@ -122,8 +125,30 @@ impl App {
         self.timeline.arrangement = kept.arrangement;
     }
 
-    /// Opens a file in the background.
+    /// Opens a file in the background, or every recording in a folder.
     pub fn open(&mut self, ctx: &egui::Context, path: &Path) {
+        if !path.is_dir() {
+            return self.open_file(ctx, path);
+        }
+        match recordings_in(path) {
+            Ok((found, _)) if found.is_empty() => {
+                self.messages.push(format!("there is no recording in {}", path.display()));
+            }
+            Ok((found, _)) => {
+                if found.len() > MOST_OF_FOLDER {
+                    let (folder, count) = (path.display(), found.len());
+                    self.messages.push(format!(
+                        "{folder} holds {count} recordings, of which the first {MOST_OF_FOLDER} are opened; `bubble-report \
+                         {folder}` compares them all"
+                    ));
+                }
+                found.iter().take(MOST_OF_FOLDER).for_each(|file| self.open_file(ctx, file));
+            }
+            Err(error) => self.messages.push(format!("cannot read the folder {}: {error}", path.display())),
+        }
+    }
+
+    fn open_file(&mut self, ctx: &egui::Context, path: &Path) {
         let ctx = ctx.clone();
         self.wait_for(Loading::file(path, move || ctx.request_repaint()));
     }
@@ -131,12 +156,9 @@ impl App {
     /// Opens files instead of what is open, which stays until the first of them is read.
     pub fn open_instead(&mut self, ctx: &egui::Context, paths: &[PathBuf]) {
         let last = self.asked;
-        for path in paths {
-            self.open(ctx, path);
-            if let Some(loading) = self.loading.last_mut() {
-                loading.instead_of = Some(last);
-            }
-        }
+        let before = self.loading.len();
+        paths.iter().for_each(|path| self.open(ctx, path));
+        self.loading[before..].iter_mut().for_each(|loading| loading.instead_of = Some(last));
     }
 
     /// Opens what `read` reads, in the background.
@@ -252,10 +274,11 @@ impl App {
 
     /// Says at the top of the window that a recording was cut off, which all figures suffer from.
     fn warn_of(&mut self, doc: &Document) {
-        let text =
-            format!("{} was cut off; what came before is shown. The tab Quality says what is missing.", doc.name);
+        let losses = &doc.trace.meta.losses;
+        let what = if losses.cut_bytes > 0 { "was cut off" } else { "is cut off or damaged" };
+        let text = format!("{} {what}; what came before is shown. The tab Quality says what is missing.", doc.name);
         self.messages.retain(|message| *message != text);
-        if doc.trace.meta.losses.cut_bytes > 0 {
+        if losses.cut_bytes > 0 || losses.is_damaged() {
             self.messages.push(text);
         }
     }

@@ -137,6 +137,61 @@ pub(crate) fn opened(variants: &[&str]) -> Harness<'static, App> {
 }
 
 #[test]
+fn a_folder_is_its_recordings_and_takes_the_place_of_what_is_open() {
+    let folder = std::env::temp_dir().join(format!("bubblescope-{}-folder", std::process::id()));
+    std::fs::create_dir_all(folder.join("deeper")).unwrap();
+    let mut harness = window(1, 5);
+    let ctx = harness.ctx.clone();
+    let names = |harness: &Harness<'_, App>| -> Vec<String> {
+        harness.state().docs.iter().map(|doc| doc.name.clone()).collect()
+    };
+    harness.state_mut().open_instead(&ctx, std::slice::from_ref(&folder));
+    settle(&mut harness);
+    assert_eq!(harness.state().messages, [format!("there is no recording in {}", folder.display())]);
+    assert_eq!(names(&harness), ["generated"]);
+
+    harness.state_mut().messages.clear();
+    std::fs::write(folder.join("notes.txt"), "no recording").unwrap();
+    for (from, to) in [("sync", "rank1.bubcap"), ("graph", "rank0.bubcap"), ("async", "deeper/other.bubcap")] {
+        std::fs::copy(recording(from), folder.join(to)).unwrap();
+    }
+    harness.state_mut().open_instead(&ctx, std::slice::from_ref(&folder));
+    settle(&mut harness);
+    assert_eq!(names(&harness), ["rank0.bubcap", "rank1.bubcap"]);
+    assert_eq!(harness.state().messages, Vec::<String>::new());
+
+    for rank in 2..11 {
+        std::fs::copy(recording("sync"), folder.join(format!("rank{rank}.bubcap"))).unwrap();
+    }
+    harness.state_mut().open_instead(&ctx, std::slice::from_ref(&folder));
+    settle(&mut harness);
+    assert_eq!(names(&harness).len(), 8);
+    let told = format!("{} holds 11 recordings, of which the first 8 are opened; ", folder.display());
+    assert!(harness.state().messages[0].starts_with(&told), "{:?}", harness.state().messages);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn what_was_cut_says_so_above_the_timeline_whatever_its_format() {
+    let whole = std::fs::read(recording("sync")).unwrap();
+    let event =
+        r#"{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1.0,"dur":2.0,"args":{"stream":7,"device":0}}"#;
+    let json = format!(r#"{{"traceEvents":[{event},{event},{{"ph":"X","na"#);
+    for (name, content) in [("cut.bubcap", &whole[..whole.len() / 2]), ("cut.json", json.as_bytes())] {
+        let file = std::env::temp_dir().join(format!("bubblescope-{}-{name}", std::process::id()));
+        std::fs::write(&file, content).unwrap();
+        let mut harness = Harness::builder()
+            .with_size([1000.0, 600.0])
+            .build_eframe(|creation| App::new(&creation.egui_ctx, std::slice::from_ref(&file)));
+        settle(&mut harness);
+        harness.run_steps(2);
+        let told = harness.state().messages.first().expect("it is told");
+        assert!(told.contains("cut off") && harness.query_by_label(told).is_some(), "{told}");
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
 fn a_reload_keeps_what_is_open_until_it_is_read_anew_and_failing_keeps_it_too() {
     let copy = std::env::temp_dir().join(format!("bubblescope-{}-reload.bubcap", std::process::id()));
     std::fs::copy(recording("sync"), &copy).unwrap();

@@ -13,29 +13,42 @@ use crate::{planted, press, replayed, settle};
 
 /// Texts and what can be seen of them.
 pub(crate) fn texts(harness: &Harness<'_, App>) -> Vec<(String, Rect)> {
-    fn collect(shape: &Shape, clip: Rect, texts: &mut Vec<(String, Rect)>) {
+    let lines = lines(harness);
+    let texts = lines.chunk_by(|(of, ..), (other, ..)| of == other);
+    texts
+        .map(|lines| (lines[0].1.clone(), lines.iter().fold(Rect::NOTHING, |all, (.., rect)| all.union(*rect))))
+        .collect()
+}
+
+/// Each line of each text: the number of the text, the text, and what can be seen of the line.
+fn lines(harness: &Harness<'_, App>) -> Vec<(usize, String, Rect)> {
+    fn collect(shape: &Shape, clip: Rect, count: &mut usize, lines: &mut Vec<(usize, String, Rect)>) {
         match shape {
-            Shape::Vec(shapes) => shapes.iter().for_each(|shape| collect(shape, clip, texts)),
+            Shape::Vec(shapes) => shapes.iter().for_each(|shape| collect(shape, clip, count, lines)),
             Shape::Text(text) => {
-                // The letters themselves, not the height of their line; their edges are smoothed.
-                let rect = text.visual_bounding_rect().shrink(0.5).intersect(clip);
-                if rect.is_positive() && !text.galley.text().trim().is_empty() {
-                    texts.push((text.galley.text().to_owned(), rect));
+                *count += 1;
+                for row in &text.galley.rows {
+                    // The letters themselves, not the height of their line; their edges are smoothed.
+                    let letters = row.visuals.mesh_bounds.translate(text.pos.to_vec2() + row.pos.to_vec2());
+                    let rect = letters.shrink(0.5).intersect(clip);
+                    if rect.is_positive() && !row.text().trim().is_empty() {
+                        lines.push((*count, text.galley.text().to_owned(), rect));
+                    }
                 }
             }
             _ => {}
         }
     }
-    let mut found = Vec::new();
-    harness.output().shapes.iter().for_each(|shape| collect(&shape.shape, shape.clip_rect, &mut found));
+    let (mut count, mut found) = (0, Vec::new());
+    harness.output().shapes.iter().for_each(|shape| collect(&shape.shape, shape.clip_rect, &mut count, &mut found));
     found
 }
 
 fn check(harness: &Harness<'_, App>, place: &str) {
-    let texts = texts(harness);
+    let texts = lines(harness);
     assert!(texts.len() > 20, "{place}: {texts:?}");
-    for (at, (text, rect)) in texts.iter().enumerate() {
-        for (other, taken) in &texts[..at] {
+    for (at, (_, text, rect)) in texts.iter().enumerate() {
+        for (_, other, taken) in &texts[..at] {
             let common = rect.intersect(*taken);
             assert!(!common.is_positive(), "{place}: {text:?} at {rect} lies over {other:?} at {taken}");
         }
@@ -86,6 +99,48 @@ fn several_traces_and_messages_can_be_read_too() {
         harness.run_steps(3);
         check(&harness, title);
     }
+}
+
+#[test]
+fn no_text_lies_over_another_in_a_small_window() {
+    for (names, size) in [
+        (&["sync"][..], [800.0, 500.0]),
+        (&["graph-internal"], [640.0, 400.0]),
+        (&["sync", "host-bound", "default-stream"], [800.0, 500.0]),
+        (&["sync", "host-bound", "default-stream"], [640.0, 400.0]),
+    ] {
+        let paths: Vec<PathBuf> = names.iter().map(|name| planted(name)).collect();
+        let builder = Harness::builder().with_size(size);
+        let mut harness = builder.build_eframe(|creation| App::new(&creation.egui_ctx, &paths));
+        settle(&mut harness);
+        check(&harness, &format!("{names:?} at {size:?}, while it is replayed"));
+        replayed(&mut harness);
+        press(&mut harness, Key::B);
+        harness.state_mut().panels.search.text = "cu".to_owned();
+        for (tab, title) in Tab::ALL {
+            harness.state_mut().panels.tab = tab;
+            harness.run_steps(3);
+            check(&harness, &format!("{names:?} at {size:?}, {title}"));
+        }
+        // The way to everything else is always there.
+        for button in ["Files", "Window", "?"] {
+            assert!(harness.get_by_label(button).rect().right() <= size[0], "{button} at {size:?}");
+        }
+    }
+}
+
+#[test]
+fn however_many_messages_there_are_the_timeline_stays_in_sight() {
+    let paths: Vec<PathBuf> = (0..60).map(|at| PathBuf::from(format!("/no/such/file-{at}.json"))).collect();
+    let mut harness =
+        Harness::builder().with_size([1000.0, 700.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &paths));
+    settle(&mut harness);
+    let ctx = harness.ctx.clone();
+    harness.state_mut().open(&ctx, &planted("sync"));
+    settle(&mut harness);
+    assert_eq!(harness.state().messages.len(), 60);
+    assert!(harness.get_by_label("timeline").rect().height() > 150.0);
+    harness.get_by_label("Overview");
 }
 
 #[test]
