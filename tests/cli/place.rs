@@ -6,7 +6,9 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::fixture;
 
@@ -14,7 +16,23 @@ use super::fixture;
 /// may be one beside it that was built some time ago.
 pub(super) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| link_to(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("program/bin")))
+    PROGRAM.get_or_init(|| {
+        heed_signals();
+        link_to(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("program/bin"))
+    })
+}
+
+/// Lets programs that are started from here get the signals that whoever started the tests has ignored, as a shell does
+/// for what runs in the background: what a process handles, the programs that it starts do not ignore (execve(2)).
+fn heed_signals() {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
+        if ignored >> (signal - 1) & 1 == 1 {
+            signal_hook::flag::register(signal, Arc::default()).unwrap();
+        }
+    }
 }
 
 /// Links the program into a folder.
