@@ -202,6 +202,7 @@ fn a_gain_that_is_the_least_to_expect_says_so_in_every_form() {
         assert_eq!(report["replay"]["all_together"]["at_least"], least, "{name}");
         let (_, text, _) = outcome(bubble_report().arg(&path));
         assert_eq!(text.matches("at least ").count() > 1, least, "{name}: {text}");
+        assert_eq!((text.contains("At least "), text.contains("Up to ")), (least, !least), "{name}: {text}");
     }
 }
 
