@@ -84,6 +84,25 @@ fn what_reading_a_value_back_costs_does_not_depend_on_the_calls_that_do_it() {
     }
 }
 
+/// Once a read-back is out of the loop, not to wait for the one at its end is worth next to nothing, whatever else is
+/// changed.
+#[test]
+fn a_last_wait_does_not_change_what_changes_gain_together() {
+    for path in ["scalar-readback/kernels-4/sync", "scalar-readback/kernels-12/sync", "workloads/scalar-readback/event"]
+    {
+        let trace = recording(&format!("{path}.bubcap"));
+        let window = trace.meta.workload.as_ref().unwrap().measured;
+        let together = |texts: &[&str]| {
+            let what_if = texts.iter().map(|text| text.parse::<Change>().unwrap()).collect();
+            let full = full(&trace, &Options { window, what_if, ..Options::default() });
+            full.replay.unwrap().all_together.unwrap().gain
+        };
+        let (less, more) = (together(&["graph"]), together(&["graph", "no-sync"]));
+        assert!(more >= less && (more - less).0 * 100 <= less.0, "{path}: {less}, with no-sync {more}");
+        assert_eq!(together(&["no-sync", "graph"]), more, "{path}");
+    }
+}
+
 #[test]
 fn no_value_is_read_back_where_none_is_waited_for() {
     for kernels in KERNELS {

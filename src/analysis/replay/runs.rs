@@ -17,6 +17,8 @@ use crate::trace::{ApiKind, CallIdx, Ns, OpIdx, ProcessIdx, SyncKind, Trace};
 const MAX_GAP: Ns = Ns::from_us(200);
 /// A run in which one op repeats has no period to cut it by; it is cut into graphs of so many ops.
 const SAME_OPS: usize = 32;
+/// What is repeated so often, in most of a run, is a loop whatever stands beside it.
+const MIN_REPETITIONS: usize = 8;
 /// A graph over more streams than this is not looked for.
 const MAX_STREAMS: usize = 16;
 
@@ -202,12 +204,49 @@ fn repetitions<'i>(trace: &Trace, items: &'i [Item]) -> Vec<&'i [Item]> {
         _ => None,
     });
     let (at, keys): (Vec<usize>, Vec<_>) = launches.unzip();
-    let size = match period(&keys) {
-        0 | 1 => SAME_OPS,
-        period => period,
+    let mut begins = Vec::new();
+    cut(&keys, 0, &mut begins);
+    let ends = begins.iter().skip(1).map(|&next| at[next]).chain([items.len()]);
+    begins.iter().zip(ends).map(|(&from, to)| &items[at[from]..to]).collect()
+}
+
+/// Adds where each graph begins among values that stand at `from`: at each repetition of a sequence. What comes only
+/// before or behind the repetitions is a graph by itself, so that a single copy does not make one graph of a whole loop.
+fn cut<T: PartialEq>(values: &[T], from: usize, begins: &mut Vec<usize>) {
+    let whole = period(values);
+    let found = if whole * 2 > values.len() { repeated(values) } else { None };
+    let Some((first, last, period)) = found else {
+        begins.extend((0..values.len()).step_by(graph_size(whole)).map(|at| from + at));
+        return;
     };
-    let ends = at.iter().copied().skip(size).step_by(size).chain([items.len()]);
-    at.iter().step_by(size).zip(ends).map(|(&from, to)| &items[from..to]).collect()
+    cut(&values[..first], from, begins);
+    begins.extend((first..last).step_by(graph_size(period)).map(|at| from + at));
+    cut(&values[last..], from + last, begins);
+}
+
+/// The part of the values that a sequence is repeated in, and how long that is, if it is most of them: what is repeated in
+/// their middle, as far as that goes on to both sides.
+fn repeated<T: PartialEq>(values: &[T]) -> Option<(usize, usize, usize)> {
+    let len = values.len();
+    let (mut first, mut last) = (len / 4, len - len / 4);
+    let period = period(&values[first..last]);
+    if period == 0 || period * 2 > last - first {
+        return None;
+    }
+    while first > 0 && values[first - 1] == values[first - 1 + period] {
+        first -= 1;
+    }
+    while last < len && values[last] == values[last - period] {
+        last += 1;
+    }
+    let long = last - first;
+    let is_loop = long * 4 >= len * 3 && long >= MIN_REPETITIONS * graph_size(period);
+    is_loop.then_some((first, last - long % period, period))
+}
+
+/// How many ops a graph has of a run that repeats so many.
+const fn graph_size(period: usize) -> usize {
+    if period < 2 { SAME_OPS } else { period }
 }
 
 /// Makes one graph of steps, the first of which launches, if they launch several ops.
@@ -286,14 +325,55 @@ fn period<T: PartialEq>(values: &[T]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::period;
+    use super::cut;
+
+    /// The graphs that a sequence of ops is cut into.
+    fn graphs(text: &str) -> Vec<&str> {
+        let mut begins = Vec::new();
+        cut(text.as_bytes(), 0, &mut begins);
+        let ends = begins.iter().skip(1).copied().chain([text.len()]);
+        begins.iter().zip(ends).map(|(&from, to)| &text[from..to]).collect()
+    }
 
     #[test]
-    fn periods() {
-        for (text, expected) in
-            [("", 0), ("a", 1), ("aaaa", 1), ("abab", 2), ("ababa", 2), ("abcab", 3), ("abca", 3), ("abcd", 4)]
-        {
-            assert_eq!(period(text.as_bytes()), expected, "{text}");
+    fn each_repetition_is_a_graph() {
+        for (text, expected) in [
+            ("", &[][..]),
+            ("a", &["a"]),
+            ("aaaa", &["aaaa"]),
+            ("abab", &["ab", "ab"]),
+            ("ababa", &["ab", "ab", "a"]),
+            ("abcab", &["abc", "ab"]),
+            ("abca", &["abc", "a"]),
+            ("abcd", &["abcd"]),
+            ("aaaab", &["aaaab"]),
+            ("aaaabaaaab", &["aaaab", "aaaab"]),
+        ] {
+            assert_eq!(graphs(text), expected, "{text}");
         }
+        let same = "a".repeat(80);
+        assert_eq!(graphs(&same).iter().map(|graph| graph.len()).collect::<Vec<_>>(), [32, 32, 16]);
+    }
+
+    #[test]
+    fn what_stands_before_or_behind_a_loop_does_not_change_it() {
+        let lengths = |text: &str| graphs(text).iter().map(|graph| graph.len()).collect::<Vec<_>>();
+        for (step, times) in [("aaaab", 20), ("abc", 50), ("a", 640)] {
+            let repeated = step.repeat(times);
+            let alone = lengths(&repeated);
+            for odd in ["x", "xy", "xyz"] {
+                let behind = lengths(&format!("{repeated}{odd}"));
+                assert_eq!(behind, [&alone[..], &[odd.len()]].concat(), "{step} {odd}");
+                let before = lengths(&format!("{odd}{repeated}"));
+                assert_eq!(before, [&[odd.len()], &alone[..]].concat(), "{step} {odd}");
+                let both = lengths(&format!("{odd}{repeated}{odd}"));
+                assert_eq!(both, [&[odd.len()], &alone[..], &[odd.len()]].concat(), "{step} {odd}");
+            }
+            // In the middle of a step, too.
+            let torn = lengths(&repeated[1..]);
+            assert!(torn.iter().all(|&length| length <= alone[0]), "{torn:?}");
+        }
+        // What is no loop is one graph.
+        assert_eq!(graphs("aabbccdd"), ["aabbccdd"]);
     }
 }
