@@ -296,14 +296,20 @@ fn wall(variant: &Variant) -> Option<i64> {
 }
 
 fn variant_ui(ui: &mut Ui, variant: &Variant, longest: i64, palette: &Palette) {
-    ui.vertical(|ui| {
+    let unreliable = variant.recorded.as_ref().filter(|recorded| !recorded.idle_reliable);
+    let reasons = unreliable.into_iter().flat_map(|recorded| &recorded.reasons);
+    let mut marks = variant.marks.iter().chain(reasons).peekable();
+    if marks.peek().is_some() {
+        ui.vertical(|ui| {
+            ui.label(&variant.variant);
+            for mark in marks {
+                ui.label(RichText::new(mark).size(11.0).color(ui.visuals().warn_fg_color));
+            }
+        });
+    } else {
+        // On one line with its figures.
         ui.label(&variant.variant);
-        let unreliable = variant.recorded.as_ref().filter(|recorded| !recorded.idle_reliable);
-        let reasons = unreliable.into_iter().flat_map(|recorded| &recorded.reasons);
-        for mark in variant.marks.iter().chain(reasons) {
-            ui.label(RichText::new(mark).size(11.0).color(ui.visuals().warn_fg_color));
-        }
-    });
+    }
     if let Some(why) = &variant.unusable {
         for _ in 0..6 {
             ui.label("–");

@@ -15,6 +15,8 @@ use crate::theme::Palette;
 const SIDE: f32 = 8.0;
 /// Rows that are looked at for how wide columns are.
 const MEASURED_ROWS: usize = 200;
+/// Width of the field that filters, which holds its longest hint.
+const FILTER_WIDTH: f32 = 215.0;
 /// Height of a row.
 const ROW_HEIGHT: f32 = 20.0;
 /// Room for the mark of the column that sorts.
@@ -60,7 +62,7 @@ impl<R: Row> Table<R> {
         let widths = Widths::of(ui.painter(), &font);
         ui.horizontal(|ui| {
             let label = ui.label("Filter");
-            let field = egui::TextEdit::singleline(&mut self.filter).desired_width(180.0);
+            let field = egui::TextEdit::singleline(&mut self.filter).desired_width(FILTER_WIDTH);
             let column = R::COLUMNS.iter().find(|column| column.figures).map_or("column", |column| column.title);
             let column = R::COLUMNS.get(R::SORT).filter(|by| by.figures).map_or(column, |by| by.title).to_lowercase();
             let field = field.hint_text(format!("words, or {column}: >50"));

@@ -130,6 +130,40 @@ fn no_text_lies_over_another_in_a_small_window() {
 }
 
 #[test]
+fn no_hint_of_a_field_is_cut() {
+    let mut harness = opened("sync");
+    replayed(&mut harness);
+    let mut hints = 0;
+    for (tab, title) in Tab::ALL {
+        harness.state_mut().panels.tab = tab;
+        harness.run_steps(3);
+        for shape in &harness.output().shapes {
+            if let Shape::Text(text) = &shape.shape
+                && text.galley.text().starts_with("words, or")
+            {
+                hints += 1;
+                let whole = !text.galley.elided && shape.clip_rect.contains_rect(text.visual_bounding_rect());
+                assert!(whole, "{title}: {:?}", text.galley.text());
+            }
+        }
+    }
+    assert!(hints >= 4, "{hints}");
+}
+
+#[test]
+fn a_variant_stands_on_one_line_with_its_figures() {
+    let mut harness = crate::files::opened(&["sync", "graph"]);
+    harness.state_mut().panels.tab = Tab::Compare;
+    crate::files::until(&mut harness, "the comparison", |harness| harness.state().panels.compare.found().is_some());
+    harness.run_steps(3);
+    let figures: Vec<f32> = harness.get_all_by_label("200").map(|figure| figure.rect().center().y).collect();
+    for (name, figure) in ["sync", "graph"].iter().zip(figures) {
+        let mut names = harness.get_all_by_label(name).map(|name| name.rect().center().y);
+        assert!(names.any(|y| (y - figure).abs() < 1.0), "{name}");
+    }
+}
+
+#[test]
 fn however_many_messages_there_are_the_timeline_stays_in_sight() {
     let paths: Vec<PathBuf> = (0..60).map(|at| PathBuf::from(format!("/no/such/file-{at}.json"))).collect();
     let mut harness =
