@@ -78,16 +78,18 @@ pub fn ruler_step(least: f64) -> i64 {
     step
 }
 
-/// A tick's label: a moment as [`moment`] writes it, with as many digits as it needs.
-pub fn tick(time: i64) -> String {
-    let (unit, name) = if time.unsigned_abs() < 1_000_000_000 { (1_000_000, "ms") } else { (1_000_000_000, "s") };
+/// The label of a tick of a ruler whose ticks are so many nanoseconds apart: a moment as [`moment`] writes it, with as many
+/// digits as tell it from the next one, so that labels beside each other have equally many.
+pub fn tick(time: i64, step: i64) -> String {
+    let (unit, name) = if time.unsigned_abs() < 1_000_000_000 { (1_000_000_i64, "ms") } else { (1_000_000_000, "s") };
     let (whole, rest) = (time / unit, (time % unit).abs());
     let sign = if time < 0 && whole == 0 && rest != 0 { "-" } else { "" };
-    if rest == 0 {
-        return format!("{}{} {name}", sign, grouped(whole));
+    let digits = unit.ilog10().saturating_sub(step.max(1).ilog10()) as usize;
+    if digits == 0 {
+        return format!("{sign}{} {name}", grouped(whole));
     }
-    let digits = format!("{rest:0width$}", width = unit.ilog10() as usize);
-    format!("{sign}{}.{} {name}", grouped(whole), digits.trim_end_matches('0'))
+    let rest = format!("{rest:0width$}", width = unit.ilog10() as usize);
+    format!("{sign}{}.{} {name}", grouped(whole), &rest[..digits])
 }
 
 fn grouped(number: i64) -> String {
@@ -142,21 +144,39 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_moments_without_digits_they_do_not_need() {
-        for (time, text) in [
-            (0, "0 ms"),
-            (1_500, "0.0015 ms"),
-            (189_488_000, "189.488 ms"),
-            (999_000_000, "999 ms"),
-            (1_234_500_000, "1.2345 s"),
-            (120_500_000_000, "120.5 s"),
-            (-500_000_000, "-500 ms"),
-            (-500, "-0.0005 ms"),
+    fn ticks_beside_each_other_are_moments_with_equally_many_digits() {
+        for (time, step, text) in [
+            (0, 50_000_000, "0 ms"),
+            (0, 20_000, "0.00 ms"),
+            (1_500, 500, "0.0015 ms"),
+            (191_300_000, 20_000, "191.30 ms"),
+            (191_320_000, 20_000, "191.32 ms"),
+            (999_000_000, 1_000_000, "999 ms"),
+            (1_234_500_000, 500_000, "1.2345 s"),
+            (1_235_000_000, 500_000, "1.2350 s"),
+            (120_500_000_000, 500_000_000, "120.5 s"),
+            (120_000_000_000, 5_000_000_000, "120 s"),
+            (-500_000_000, 100_000_000, "-500 ms"),
+            (-500, 500, "-0.0005 ms"),
+            (7, 1, "0.000007 ms"),
         ] {
-            assert_eq!(tick(time), text);
+            assert_eq!(tick(time, step), text);
             if time % 1_000 == 0 && time >= 0 {
                 let unit = text.split(' ').nth(1).unwrap();
                 assert!(moment(time).ends_with(unit), "{text} is in the unit of {}", moment(time));
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_ticks_of_a_ruler_have_one_label() {
+        for exponent in 0..12 {
+            for factor in [1, 2, 5] {
+                let step = factor * 10_i64.pow(exponent);
+                let labels: Vec<String> = (-3..400).map(|at| tick(at * step, step)).collect();
+                for pair in labels.windows(2) {
+                    assert_ne!(pair[0], pair[1], "{step}");
+                }
             }
         }
     }

@@ -44,7 +44,7 @@ pub fn paint(painter: &Painter, ruler: Rect, view: Viewport, measured: Option<In
         let at = Pos2::new(x_of(time) + 4.0, ruler.bottom() - 6.0);
         // The end of a moment whose start is cut off would be read as another moment.
         if at.x >= ruler.left() {
-            let text = format::tick(time);
+            let text = format::tick(time, step);
             let text = painter.layout_no_wrap(text, FontId::proportional(11.0), palette.weak_text);
             let place = Align2::LEFT_BOTTOM.anchor_size(at, text.size());
             let covered = label.as_ref().is_some_and(|(label, _)| label.expand2(MARGIN).intersects(place));
