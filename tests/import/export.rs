@@ -250,6 +250,22 @@ fn what_is_written_and_read_back_is_the_same_trace() {
     }
 }
 
+/// Without any record but that of an event there is nothing that tells when the trace begins.
+#[test]
+fn what_holds_nothing_is_read_back_too() {
+    let mut builder = TraceBuilder::new();
+    builder.meta.epoch_ns = 1_764_000_000_000_000_000;
+    let process = builder.process(7);
+    let correlation = CorrelationId(1);
+    let (context, stream, event_sync) = (None, None, None);
+    builder.push_event(EventInput { process, context, stream, event: 3, event_sync, device_time: 50, correlation });
+    for trace in [eventful(&[]), builder.finish().unwrap()] {
+        for (form, again) in read_back(&trace) {
+            assert_eq!(again, trace, "{form}");
+        }
+    }
+}
+
 /// The answers themselves, on recordings of which those were once others when they were read back.
 #[test]
 fn answers_about_what_is_read_back_are_the_same() {

@@ -66,6 +66,7 @@ impl Collector {
         let outline = serde_json::from_slice::<Outline>(text).ok().filter(|outline| self.builder.restore(outline));
         match outline {
             Some(outline) => {
+                self.builder.zero = SHIFT;
                 let meta = &mut self.builder.meta;
                 meta.epoch_ns = meta.epoch_ns.saturating_sub(SHIFT);
                 if let Some(measured) = meta.workload.as_mut().and_then(|run| run.measured.as_mut()) {

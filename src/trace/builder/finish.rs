@@ -63,7 +63,7 @@ impl TraceBuilder {
                 return Err(BuildError::TooMany { what, count });
             }
         }
-        let (origin, end) = self.bounds().unwrap_or((0, 0));
+        let (origin, end) = self.bounds().unwrap_or((self.zero, self.zero));
         self.meta.epoch_ns = self.meta.epoch_ns.saturating_add(origin);
         let at = |absolute: i64| Ns(absolute.saturating_sub(origin));
         if let Some(measured) = self.meta.workload.as_mut().and_then(|run| run.measured.as_mut()) {

@@ -26,6 +26,8 @@ pub struct TraceBuilder {
     /// Whether the source may hold records twice, as merged files do. Calls that are equal in all are then kept once
     /// and counted; where there are such, so are ops and ranges.
     pub drop_duplicates: bool,
+    /// The moment that becomes the trace's zero when there is no record of which it could be the first.
+    pub zero: i64,
     names: Names,
     processes: Vec<Process>,
     process_ids: FxHashMap<u32, ProcessIdx>,
