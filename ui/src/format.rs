@@ -81,7 +81,9 @@ pub fn ruler_step(least: f64) -> i64 {
 /// The label of a tick of a ruler whose ticks are so many nanoseconds apart: a moment as [`moment`] writes it, with as many
 /// digits as tell it from the next one, so that labels beside each other have equally many.
 pub fn tick(time: i64, step: i64) -> String {
-    let (unit, name) = if time.unsigned_abs() < 1_000_000_000 { (1_000_000_i64, "ms") } else { (1_000_000_000, "s") };
+    const SECOND: i64 = 1_000_000_000;
+    let short = time.saturating_abs() < SECOND && step < SECOND;
+    let (unit, name) = if short { (1_000_000_i64, "ms") } else { (SECOND, "s") };
     let (whole, rest) = (time / unit, (time % unit).abs());
     let sign = if time < 0 && whole == 0 && rest != 0 { "-" } else { "" };
     let digits = unit.ilog10().saturating_sub(step.max(1).ilog10()) as usize;
@@ -148,6 +150,7 @@ mod tests {
         for (time, step, text) in [
             (0, 50_000_000, "0 ms"),
             (0, 20_000, "0.00 ms"),
+            (0, 20_000_000_000, "0 s"),
             (1_500, 500, "0.0015 ms"),
             (191_300_000, 20_000, "191.30 ms"),
             (191_320_000, 20_000, "191.32 ms"),
@@ -161,7 +164,7 @@ mod tests {
             (7, 1, "0.000007 ms"),
         ] {
             assert_eq!(tick(time, step), text);
-            if time % 1_000 == 0 && time >= 0 {
+            if time % 1_000 == 0 && time > 0 {
                 let unit = text.split(' ').nth(1).unwrap();
                 assert!(moment(time).ends_with(unit), "{text} is in the unit of {}", moment(time));
             }
