@@ -286,11 +286,10 @@ fn agrees(finding: &Finding, full: &FullAnalysis, what: &str) {
         }
     }
     let texts: Vec<&str> = finding.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
-    let said = |prefix: &str| texts.iter().find_map(|text| text.strip_prefix(prefix));
-    let alone = said("its bubbles have the root cause ");
+    let said = |said: &str| texts.iter().find_map(|text| Some(text.split_once(said)?.1));
+    let alone = said(" have the root cause ");
     assert_eq!(alone, causes.keys().next().map(String::as_str).filter(|_| causes.len() == 1), "{what}: {texts:?}");
-    let parts: Vec<&str> =
-        said("its bubbles have the root causes ").into_iter().flat_map(|all| all.split(", ")).collect();
+    let parts: Vec<&str> = said(" have the root causes ").into_iter().flat_map(|all| all.split(", ")).collect();
     assert_eq!(parts.len(), if causes.len() > 1 { causes.len().min(4) } else { 0 }, "{what}: {texts:?}");
     let parts: Vec<(&str, &str)> = parts.iter().map(|part| part.split_once(' ').unwrap()).collect();
     let unnamed = |cause: &str| parts.iter().all(|(named, _)| *named != cause);

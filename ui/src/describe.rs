@@ -249,7 +249,8 @@ fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, St
     if let Some((call, long)) = holder(device, bubble) {
         let share = format::percent(long.0, bubble.interval.len().0);
         let (name, whole) = (doc.trace.call_name(call), duration_of(doc, Item::Call(call)));
-        facts.push((MOSTLY_IN, format!("{name} ({whole}): {share} of the bubble")));
+        let inside = format::duration(long.0);
+        facts.push((MOSTLY_IN, format!("{name}: {inside} of its {whole}, {share} of the bubble")));
     }
     if let Some(call) = bubble.root.call {
         facts.push((
@@ -325,11 +326,15 @@ fn latency_facts(doc: &Document, op: OpIdx, call: CallIdx, facts: &mut Vec<(&'st
     let (launched, start) = (trace.calls.start[call.index()], trace.ops.start[op.index()]);
     let lane = &trace.streams[trace.ops.stream[op.index()].index()].ops;
     let ahead = (op.0 > lane.start).then(|| trace.ops.end[op.index() - 1]);
-    // What is on its way to an empty device waits for nothing else.
-    if let Some(free) = ahead.filter(|&free| free > launched && free <= start) {
+    let submitted = trace.calls.end[call.index()];
+    // What is on its way to an empty device waits for nothing else, and nothing is queued before its call is over.
+    if let Some(free) = ahead.filter(|&free| free > submitted && free <= start) {
         facts.push((
             "Queued for",
-            format!("{}, behind earlier work of its stream", format::duration((free - launched).0)),
+            format!(
+                "{}, from its call's end, behind earlier work of its stream",
+                format::duration((free - submitted).0)
+            ),
         ));
         let waited = doc.handovers_of(Item::Op(op)).filter(|handover| handover.then == Some(op));
         let last = waited.filter_map(|handover| handover.first).max_by_key(|first| trace.ops.end[first.index()]);
@@ -338,6 +343,12 @@ fn latency_facts(doc: &Document, op: OpIdx, call: CallIdx, facts: &mut Vec<(&'st
             None => String::new(),
         };
         facts.push(("Then started", format!("{} after that work{why}", format::duration((start - free).0))));
+    } else if let Some(free) = ahead.filter(|&free| free > launched && free <= start) {
+        let [whole, busy] = [start, free].map(|until| format::duration((until - launched).0));
+        facts.push((
+            LAUNCH_TO_START,
+            format!("{whole}, from the call's start; its stream had work for the first {busy}"),
+        ));
     } else if launch_found_idle_device(doc, op, launched) {
         // Not the segment of a bubble that is called launch latency: that begins when the call is over.
         facts.push((LAUNCH_TO_START, format!("{}, from the call's start", format::duration((start - launched).0))));
@@ -491,8 +502,8 @@ pub fn why(rule: Rule) -> &'static str {
             "the call that was open when the device ran dry lasted at least half as long as the bubble"
         }
         Rule::OwnLaunchFillsHalf => {
-            "the call that submitted the next op waits for that op itself; it was open when the device ran dry and lasted at \
-             least half as long as the bubble"
+            "the call that submitted the next op holds its caller while memory is copied or staged; it was open when the \
+             device ran dry and lasted at least half as long as the bubble"
         }
         Rule::FillsHalf => "calls of this kind fill at least half of the bubble",
         Rule::FirstLaunchLong => {
@@ -501,7 +512,9 @@ pub fn why(rule: Rule) -> &'static str {
         Rule::LaunchCallLong => "the launch call was far longer than usual",
         Rule::HostGap => "the process made no launching or blocking call for longer than it usually does",
         Rule::HostCodeFillsHalf => "the host ran its own code for at least half as long as the bubble lasted",
-        Rule::LaunchLate => "the launch came after the device had run dry, and no other rule fits",
+        Rule::LaunchLate => {
+            "the call that launched the next op was not over when the device ran dry, and no other rule fits"
+        }
     }
 }
 

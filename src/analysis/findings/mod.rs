@@ -197,15 +197,24 @@ fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> [Option<
     let of_all = (finding.id == FindingId::OneTimeSetup).then(|| set_up_in(causes.values().copied().sum(), set_up));
     let mut causes: Vec<(Cause, Ns)> = causes.into_iter().collect();
     causes.sort_by_key(|&(cause, idle)| (std::cmp::Reverse(idle), cause));
+    // Those are more than the ones that exist because of the calls.
+    let those = match finding.id {
+        FindingId::DefaultStream
+        | FindingId::NoOverlap
+        | FindingId::HostBoundStep
+        | FindingId::TinyLaunches
+        | FindingId::OneTimeSetup => "its bubbles",
+        _ => "the bubbles that it caused, began or prolonged",
+    };
     if let [(cause, _)] = causes.as_slice() {
-        return [of_all.flatten(), Some(format!("its bubbles have the root cause {cause}"))];
+        return [of_all.flatten(), Some(format!("{those} have the root cause {cause}"))];
     }
     let (most, others) = causes.split_at(causes.len().min(3));
     let mut parts: Vec<String> = most.iter().map(|&(cause, idle)| format!("{cause} {}", time(idle))).collect();
     if !others.is_empty() {
         parts.push(format!("others {}", time(others.iter().map(|&(_, idle)| idle).sum())));
     }
-    let roots = (!parts.is_empty()).then(|| format!("its bubbles have the root causes {}", parts.join(", ")));
+    let roots = (!parts.is_empty()).then(|| format!("{those} have the root causes {}", parts.join(", ")));
     [of_all.flatten(), roots]
 }
 

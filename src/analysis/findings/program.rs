@@ -93,7 +93,10 @@ fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
     }
     Some(Candidate {
         id: FindingId::HostBoundStep,
-        title: format!("The GPU waits for the program's own host code, {}", times(bubbles.len())),
+        title: format!(
+            "The GPU waits for the program's own host code, {} (gain: if it took half as long)",
+            times(bubbles.len())
+        ),
         count: bubbles.len() as u64,
         evidence,
         remedy: "Prepare the next step while the GPU works on this one (a thread of its own for loading and \

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Candidate, Evidence, FindingId, FindingLimits, Options};
 use crate::analysis::bubbles::Host;
@@ -281,6 +281,34 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// Each bubble counts with one call: how much of those of the others passed in some calls out of `all` of one pattern.
+    fn beside_text(&self, calls: &[CallIdx], all: &[CallIdx]) -> String {
+        if calls.len() == all.len() {
+            return String::new();
+        }
+        let [ours, all]: [FxHashSet<CallIdx>; 2] = [calls, all].map(|calls| calls.iter().copied().collect());
+        let mut beside = Ns::ZERO;
+        let bubbles = self.analysis.devices.iter().flat_map(|device| device.bubbles.iter().map(move |b| (device, b)));
+        for (turn, (device, bubble)) in bubbles.enumerate() {
+            if self.until.is_over_at(turn) {
+                break;
+            }
+            let blamed = bubble.root.call.filter(|_| bubble.root.cause.blames_call());
+            if blamed.is_some_and(|call| all.contains(&call) && !ours.contains(&call)) {
+                let parts = device.segments_of(bubble).iter();
+                beside += parts
+                    .filter(|part| part.call().is_some_and(|call| ours.contains(&call)))
+                    .map(|part| part.interval.len())
+                    .sum::<Ns>();
+            }
+        }
+        if beside == Ns::ZERO {
+            String::new()
+        } else {
+            format!("; {} of the others' bubbles passed in it", time(beside))
+        }
+    }
+
     /// A candidate whose change concerns calls.
     pub(super) fn candidate(&self, id: FindingId, title: String, groups: &[Group], words: Words) -> Candidate {
         let calls: Vec<CallIdx> = groups.iter().flat_map(|group| group.calls.iter().copied()).collect();
@@ -288,7 +316,9 @@ impl<'a> Subject<'a> {
             id,
             title,
             count: calls.len() as u64,
-            evidence: self.evidence(groups, |group| self.idle_text_among(&group.calls, &calls)),
+            evidence: self.evidence(groups, |group| {
+                self.idle_text_among(&group.calls, &calls) + &self.beside_text(&group.calls, &calls)
+            }),
             remedy: words.remedy,
             changes: words.changes,
             change: format!("{}: {}", id, words.change),

@@ -96,7 +96,10 @@ fn pageable_memory_in_an_asynchronous_copy() {
     let caused = "cudaMemcpyAsync of 1 MiB, 40 times; 79 bubbles exist because of that, 4.14 ms long together";
     assert!(text.starts_with(caused), "{text}");
     assert!(text.contains("on the GPU they take 800 µs at 52.4 GB/s, none of it beside a kernel"), "{text}");
-    assert_eq!(finding.evidence.last().unwrap().text, "its bubbles have the root cause blocking-copy");
+    assert_eq!(
+        finding.evidence.last().unwrap().text,
+        "the bubbles that it caused, began or prolonged have the root cause blocking-copy"
+    );
     // Nothing comes back to the host, so nothing is assumed of what it does with it.
     let speed = "a copy takes as long on the device from page-locked memory as from pageable memory";
     assert_eq!(finding.assumptions, [speed]);
