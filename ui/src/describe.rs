@@ -28,6 +28,9 @@ pub struct Description {
     pub links: Vec<(usize, Item)>,
 }
 
+/// The name of the fact that begins what is said of one of several waits.
+pub const DEPENDENCY: &str = "Dependency";
+
 /// Waits for events that are described at most of one thing.
 const MOST_HANDOVERS: usize = 4;
 
@@ -45,6 +48,9 @@ pub fn describe(doc: &Document, item: Item) -> Option<Description> {
     let position = |name: &str| facts.iter().position(|(fact, _)| *fact == name);
     let named = named(doc, item).into_iter().flatten();
     let mut links: Vec<(usize, Item)> = named.filter_map(|(name, item)| Some((position(name)?, item))).collect();
+    if let Item::Call(call) = item {
+        caused_facts(doc, call, &mut facts, &mut links);
+    }
     handover_facts(doc, item, &mut facts, &mut links);
     Some(Description { kind, title, facts, links })
 }
@@ -70,7 +76,7 @@ fn named(doc: &Document, item: Item) -> [Option<(&'static str, Item)>; 5] {
             let Some((device, bubble)) = doc.bubble(at) else { return [None; 5] };
             [
                 holder(device, bubble).map(|(call, _)| (MOSTLY_IN, Item::Call(call))),
-                bubble.root.call.map(|call| (root_call_name(&bubble.root), Item::Call(call))),
+                bubble.root.call.map(|call| (root_call_name(doc, bubble, call), Item::Call(call))),
                 bubble.drained_by.map(|drain| ("Drained by", Item::Call(drain.call))),
                 Some(("Before", Item::Op(bubble.before))),
                 Some(("After", Item::Op(bubble.after))),
@@ -115,7 +121,14 @@ fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, Str
         let event = event_of(trace, call).map_or_else(String::new, |event| format!(", event {}", event.event));
         (format!("{text}{event}"), item)
     };
-    for handover in found {
+    let mut found = found;
+    // First what the thing itself waits for.
+    found.sort_by_key(|handover| handover.then.map(Item::Op) != Some(own));
+    let many = found.len();
+    for (at, handover) in found.into_iter().enumerate() {
+        if many > 1 {
+            facts.push((DEPENDENCY, format!("{} of {many}", at + 1)));
+        }
         // The call that records an event waits for nothing: it marks that moment of its stream.
         let first = if handover.record.map(Item::Call) == Some(own) { "Marked after" } else { "Waits for" };
         let parts = [
@@ -132,6 +145,66 @@ fn handover_facts(doc: &Document, item: Item, facts: &mut Vec<(&'static str, Str
         }
     }
 }
+
+/// Bubbles that are looked through for those of one call.
+const MOST_BUBBLES: usize = 20_000;
+
+/// The bubbles that exist because of a call, and the first one that began while it was open. No bubble that ended before a
+/// call is its doing.
+fn caused_facts(
+    doc: &Document,
+    call: CallIdx,
+    facts: &mut Vec<(&'static str, String)>,
+    links: &mut Vec<(usize, Item)>,
+) {
+    let Some(&start) = doc.trace.calls.start.get(call.index()) else { return };
+    let devices = doc.analysis().map_or(&[][..], |analysis| &analysis.devices);
+    let after = devices.iter().enumerate().flat_map(|(device, found)| {
+        let first = found.bubbles.partition_point(|bubble| bubble.interval.end <= start);
+        let bubbles = found.bubbles.iter().enumerate().skip(first).take(MOST_BUBBLES);
+        bubbles.map(move |(index, bubble)| (BubbleRef { device: device as u32, index: index as u32 }, bubble))
+    });
+    let (mut caused, mut drained): (Vec<(BubbleRef, &Bubble)>, _) = (Vec::new(), None);
+    for (at, bubble) in after {
+        if bubble.root.call == Some(call) && is_to_blame(&bubble.root) {
+            caused.push((at, bubble));
+        } else if drained.is_none() && bubble.drained_by.is_some_and(|drain| drain.call == call) {
+            drained = Some((at, bubble));
+        }
+    }
+    let mut add = |name: &'static str, text: String, at: BubbleRef| {
+        links.push((facts.len(), Item::Bubble(at)));
+        facts.push((name, text));
+    };
+    let one = |bubble: &Bubble| {
+        let (long, at) = (bubble.interval.len(), doc.on_ruler(bubble.interval.start));
+        format!("{} at {}", format::duration(long.0), format::moment(at.0))
+    };
+    caused.sort_by_key(|(at, bubble)| (bubble.interval.start, *at));
+    match caused.as_slice() {
+        [] => {}
+        [(at, bubble)] => add(CAUSED, format!("a bubble of {}", one(bubble)), *at),
+        [(first, bubble), ..] => {
+            let whole = caused.iter().map(|(_, bubble)| bubble.interval.len()).sum::<Ns>();
+            let count = format::count(caused.len() as u64);
+            add(
+                CAUSED,
+                format!("{count} bubbles, {} together; the first of {}", format::duration(whole.0), one(bubble)),
+                *first,
+            );
+            let longest = caused.iter().rev().max_by_key(|(_, bubble)| bubble.interval.len());
+            if let Some((at, bubble)) = longest {
+                add("Longest", one(bubble), *at);
+            }
+        }
+    }
+    if let Some((at, bubble)) = drained {
+        add("Ran dry", format!("the GPU, while it was open: {} idle, {}", one(bubble), bubble.root.cause), at);
+    }
+}
+
+/// The name of the fact which bubbles exist because of a call.
+const CAUSED: &str = "Caused";
 
 /// The name of the fact in which call most of a bubble passed, where that is another than the one of the root cause.
 const MOSTLY_IN: &str = "Mostly in";
@@ -253,10 +326,14 @@ fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, St
         facts.push((MOSTLY_IN, format!("{name}: {inside} of its {whole}, {share} of the bubble")));
     }
     if let Some(call) = bubble.root.call {
-        facts.push((
-            root_call_name(&bubble.root),
-            format!("{} ({})", doc.trace.call_name(call), duration_of(doc, Item::Call(call))),
-        ));
+        let ahead = bubble.interval.start.0.saturating_sub(doc.trace.calls.start[call.index()].0);
+        let name = root_call_name(doc, bubble, call);
+        let ahead = match name {
+            LAUNCH_BEFORE => format!(", called {} before the bubble", format::duration(ahead)),
+            _ => String::new(),
+        };
+        let (api, long) = (doc.trace.call_name(call), duration_of(doc, Item::Call(call)));
+        facts.push((name, format!("{api} ({long}){ahead}")));
     }
     if let Some(site) = bubble.root.site {
         facts.push(("In range", range_name(doc, site).to_owned()));
@@ -274,9 +351,17 @@ fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, St
     Some(("Bubble".to_owned(), format!("{} idle: {}", format::duration(bubble.interval.len().0), bubble.root.cause)))
 }
 
+/// The name of a launch that was called before the bubble which its op ended.
+const LAUNCH_BEFORE: &str = "Next op's launch";
+
 /// What the call of a root cause is: the one to blame, or only the one that launches what ends the bubble.
-fn root_call_name(root: &RootCause) -> &'static str {
-    if is_to_blame(root) { "Call" } else { "Next launch" }
+fn root_call_name(doc: &Document, bubble: &Bubble, call: CallIdx) -> &'static str {
+    let start = doc.trace.calls.start.get(call.index());
+    match start.is_some_and(|&start| start < bubble.interval.start) {
+        _ if is_to_blame(&bubble.root) => "Call",
+        true => LAUNCH_BEFORE,
+        false => "Next launch",
+    }
 }
 
 /// Whether the call of a root cause is to blame, and not only the launch that came late or was held back.

@@ -28,6 +28,8 @@ pub fn paint(painter: &Painter, ruler: Rect, view: Viewport, measured: Option<In
         let x = x_of(time).round() + 0.5;
         painter.vline(x, ruler.bottom() - length..=ruler.bottom(), Stroke::new(1.0, color));
     };
+    // Away from what is measured, its length would be read as that of what is in sight.
+    let measured = measured.filter(|measured| measured.start.0 < view.end() && measured.end.0 > view.start());
     let label = measured.map(|measured| {
         let text = format::duration(measured.len().0);
         let text = painter.layout_no_wrap(text, FontId::proportional(12.0), palette.text);

@@ -28,6 +28,9 @@ pub fn summary(doc: &Document) -> String {
 const NAMES_WIDTH: f32 = 100.0;
 const SPACING: f32 = 12.0;
 
+/// Above the heading of some facts.
+const GROUP_GAP: f32 = 6.0;
+
 /// What is known about the selection. Gives whether the user wants to see the findings it belongs to.
 pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: &mut Vec<Action>) -> bool {
     let palette = Palette::of(ui.visuals());
@@ -54,6 +57,17 @@ pub fn details_ui(ui: &mut Ui, docs: &[Document], timeline: &Timeline, actions: 
         for (at, (name, value)) in found.facts.iter().enumerate() {
             // At the top of the row, so that a name stands beside the first line of its value.
             let top = Layout::top_down(Align::Min);
+            if *name == describe::DEPENDENCY {
+                // The heading of the facts below it, which it parts from those above.
+                for words in [*name, value] {
+                    ui.with_layout(top, |ui| {
+                        ui.add_space(GROUP_GAP);
+                        ui.strong(words);
+                    });
+                }
+                ui.end_row();
+                continue;
+            }
             ui.with_layout(top, |ui| ui.colored_label(palette.weak_text, *name));
             let link = found.links.iter().find(|(of, _)| *of == at);
             ui.with_layout(top, |ui| match link {

@@ -55,10 +55,16 @@ impl Row for FindingRow {
 
     const COLUMNS: &'static [Column<Self>] = &[
         Column::figures("Gains", "What the span loses in a replay with the remedy", 80.0, |docs, row: Self| {
-            row.cell(docs, |_, finding| Cell::Duration(finding.recoverable))
+            row.cell(docs, |_, finding| match finding.id.gains_at_least() {
+                true => Cell::AtLeast(finding.recoverable),
+                false => Cell::Duration(finding.recoverable),
+            })
         }),
         Column::figures("Of the span", "That as a share of the span", 80.0, |docs, row: Self| {
-            row.cell(docs, |full, finding| Cell::Share(finding.recoverable, span(full)))
+            row.cell(docs, |full, finding| match finding.id.gains_at_least() {
+                true => Cell::ShareAtLeast(finding.recoverable, span(full)),
+                false => Cell::Share(finding.recoverable, span(full)),
+            })
         }),
         Column::words("Severity", "How much it matters", 65.0, |docs, row: Self| {
             row.cell(docs, |_, finding| Cell::text(finding.severity.as_str()))
@@ -264,10 +270,11 @@ fn finding_ui(
     {
         ui.add_space(4.0);
         let gain = format::duration(all.gain.0);
+        let least = if all.at_least { "at least " } else { "" };
         let share = format::percent(all.gain.0, span(full).0);
         ui.colored_label(
             palette.weak_text,
-            format!("Gains do not add up: all findings together gain {gain} ({share})."),
+            format!("Gains do not add up: all findings together gain {least}{gain} ({share})."),
         );
     }
     place

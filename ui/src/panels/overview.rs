@@ -190,12 +190,34 @@ pub(super) fn figures_ui(
             column_ui(ui, width, |ui| {
                 ui.strong("Idle by length of bubble");
                 histogram_ui(ui, &device.histogram, idle, &palette);
+                if figures.marked {
+                    for text in cut_bubbles(doc, device) {
+                        ui.label(RichText::new(text).size(11.0).color(palette.weak_text));
+                    }
+                }
             });
         });
         ui.add_space(8.0);
     }
     reliability_ui(ui, figures.quality, !figures.devices.is_empty(), &palette);
     wanted
+}
+
+/// The bubbles that reach beyond a marked interval, of which the figures have a part only.
+fn cut_bubbles(doc: &Document, device: &DeviceAnalysis) -> Vec<String> {
+    let (ops, mut found) = (&doc.trace.ops, Vec::new());
+    let edges = [device.bubbles.first(), device.bubbles.get(1..).and_then(<[Bubble]>::last)];
+    for bubble in edges.into_iter().flatten() {
+        let (Some(start), Some(end)) = (ops.end.get(bubble.before.index()), ops.start.get(bubble.after.index())) else {
+            continue;
+        };
+        let (inside, whole) = (bubble.interval.len(), Ns(end.0.saturating_sub(start.0)));
+        if inside < whole {
+            let (inside, whole) = (format::duration(inside.0), format::duration(whole.0));
+            found.push(format!("Of a bubble of {whole}, which reaches beyond the interval, {inside} count."));
+        }
+    }
+    found
 }
 
 /// What a click on a cause does.

@@ -1,6 +1,6 @@
 //! The table of blocking calls.
 
-use bubblescope::analysis::SyncCallRow;
+use bubblescope::analysis::{Evidence, SyncCallRow};
 use bubblescope::trace::CallIdx;
 
 use crate::document::Document;
@@ -37,6 +37,15 @@ impl SyncRow {
         calls.iter().copied().max_by_key(|&call| (trace.calls.interval(call).len(), std::cmp::Reverse(call)))
     }
 
+    /// Whether the replay gives the least to expect: so it is for calls of a finding of which that is said.
+    fn gains_at_least(self, docs: &[Document]) -> bool {
+        let full = docs.get(self.doc).and_then(Document::full);
+        let (Some(full), Some(found)) = (full, self.found(docs)) else { return false };
+        let mut least = full.findings.found.iter().filter(|finding| finding.id.gains_at_least());
+        let is_ours = |evidence: &Evidence| evidence.api.as_deref() == Some(&found.api) && evidence.site == found.site;
+        least.any(|finding| finding.evidence.iter().any(is_ours))
+    }
+
     /// A cell with something of the row.
     fn cell<'a>(self, docs: &'a [Document], of: impl FnOnce(&'a SyncCallRow) -> Cell<'a>) -> Cell<'a> {
         self.found(docs).map_or(Cell::Unknown, of)
@@ -61,7 +70,12 @@ impl Row for SyncRow {
              wait; from the replay: the promise. It may be more than they block, as the host also gets further ahead; \
              what several kinds gain does not add up",
             90.0,
-            |docs, row: Self| row.cell(docs, |found| Cell::maybe(found.recoverable)),
+            |docs, row: Self| {
+                row.cell(docs, |found| match found.recoverable {
+                    Some(gain) if row.gains_at_least(docs) => Cell::AtLeast(gain),
+                    gain => Cell::maybe(gain),
+                })
+            },
         ),
         Column::figures("Blocked", "Time inside the calls; not a cost", 85.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.blocked))

@@ -19,6 +19,10 @@ pub enum Cell<'a> {
     Count(u64),
     /// A part of a whole.
     Share(Ns, Ns),
+    /// A length of time that is the least to expect.
+    AtLeast(Ns),
+    /// A part of a whole that is the least to expect.
+    ShareAtLeast(Ns, Ns),
     /// Nothing is known.
     Unknown,
 }
@@ -42,6 +46,8 @@ impl<'a> Cell<'a> {
             Self::Moment(ns) => Cow::Owned(format::moment(ns.0)),
             Self::Count(count) => Cow::Owned(format::count(*count)),
             Self::Share(part, whole) => Cow::Owned(format::percent(part.0, whole.0)),
+            Self::AtLeast(ns) => Cow::Owned(format!("at least {}", format::duration(ns.0))),
+            Self::ShareAtLeast(part, whole) => Cow::Owned(format!("at least {}", format::percent(part.0, whole.0))),
             Self::Unknown => Cow::Borrowed("–"),
         }
     }
@@ -57,12 +63,12 @@ impl<'a> Cell<'a> {
     /// What it sorts by among figures; what is unknown is least.
     pub(super) fn figure(&self) -> i64 {
         match self {
-            Self::Duration(ns) | Self::Moment(ns) => ns.0,
+            Self::Duration(ns) | Self::Moment(ns) | Self::AtLeast(ns) => ns.0,
             Self::Count(count) => i64::try_from(*count).unwrap_or(i64::MAX),
-            Self::Share(part, whole) if whole.0 > 0 => {
+            Self::Share(part, whole) | Self::ShareAtLeast(part, whole) if whole.0 > 0 => {
                 (i128::from(part.0) * 1_000_000 / i128::from(whole.0)).try_into().unwrap_or(i64::MAX)
             }
-            Self::Text(_) | Self::Share(..) | Self::Unknown => i64::MIN,
+            Self::Text(_) | Self::Share(..) | Self::ShareAtLeast(..) | Self::Unknown => i64::MIN,
         }
     }
 
@@ -70,9 +76,11 @@ impl<'a> Cell<'a> {
     pub(super) fn csv(&self) -> String {
         match self {
             Self::Text(text) => format!("\"{}\"", text.replace('"', "\"\"")),
-            Self::Duration(_) | Self::Moment(_) | Self::Count(_) => self.figure().to_string(),
-            Self::Share(_, whole) if whole.0 > 0 => format!("{:.6}", self.figure() as f64 / 1e6),
-            Self::Share(..) | Self::Unknown => String::new(),
+            Self::Duration(_) | Self::Moment(_) | Self::AtLeast(_) | Self::Count(_) => self.figure().to_string(),
+            Self::Share(_, whole) | Self::ShareAtLeast(_, whole) if whole.0 > 0 => {
+                format!("{:.6}", self.figure() as f64 / 1e6)
+            }
+            Self::Share(..) | Self::ShareAtLeast(..) | Self::Unknown => String::new(),
         }
     }
 }
@@ -89,6 +97,8 @@ mod tests {
             (Cell::Count(1_234), "1,234", "1234"),
             (Cell::Share(Ns(1), Ns(3)), "33.3 %", "0.333333"),
             (Cell::Share(Ns(1), Ns(0)), "–", ""),
+            (Cell::AtLeast(Ns(1_234_567)), "at least 1.23 ms", "1234567"),
+            (Cell::ShareAtLeast(Ns(1), Ns(3)), "at least 33.3 %", "0.333333"),
             (Cell::Unknown, "–", ""),
         ] {
             assert_eq!(cell.shown(), shown);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use eframe::egui::{self, Align2, FontId, Pos2, Rect, Role, Sense, Ui, Vec2};
 
-use super::select::FILTER_HINT;
+use super::select::{FILTER_HINT, unknown_column};
 use super::{Column, Row, Source, Table};
 use crate::document::Document;
 use crate::format;
@@ -60,7 +60,7 @@ impl<R: Row> Table<R> {
         let palette = Palette::of(ui.visuals());
         let font = FontId::proportional(12.0);
         let widths = Widths::of(ui.painter(), &font);
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             let label = ui.label("Filter");
             let field = egui::TextEdit::singleline(&mut self.filter).desired_width(FILTER_WIDTH);
             let column = R::COLUMNS.iter().find(|column| column.figures).map_or("column", |column| column.title);
@@ -73,7 +73,8 @@ impl<R: Row> Table<R> {
                 self.copy(&ctx, docs, &rows);
             }
             let found = if rows.is_empty() && ready && !self.filter.trim().is_empty() {
-                format!("no {} matches, of {}", R::ONE, format::count(source.len as u64))
+                unknown_column::<R>(&self.filter, docs.len())
+                    .unwrap_or_else(|| format!("no {} matches, of {}", R::ONE, format::count(source.len as u64)))
             } else {
                 format::things(rows.len() as u64, R::ONE, R::NAME)
             };
@@ -95,6 +96,8 @@ impl<R: Row> Table<R> {
             .collect();
         let total = edges.last().copied().unwrap_or(0.0).max(available);
         let mut clicked = None;
+        // Wider than those that were measured, of rows that are in sight.
+        let mut wider: Vec<(usize, f32)> = Vec::new();
         egui::ScrollArea::horizontal().id_salt(R::NAME).auto_shrink(false).show(ui, |ui| {
             self.heading_ui(ui, &edges, &widths, &palette);
             let (rows, ready) = self.rows(&ctx, docs, source);
@@ -128,7 +131,7 @@ impl<R: Row> Table<R> {
                             ui.painter().rect_filled(rect, 0.0, ui.visuals().faint_bg_color);
                         }
                         let mut left = rect.left();
-                        for (column, edge) in R::COLUMNS.iter().zip(&edges) {
+                        for (number, (column, edge)) in R::COLUMNS.iter().zip(&edges).enumerate() {
                             let right = rect.left() + edge;
                             let cell = Rect::from_x_y_ranges(left + SIDE..=right - SIDE, rect.y_range());
                             left = right;
@@ -137,7 +140,11 @@ impl<R: Row> Table<R> {
                             }
                             let shown = (column.cell)(docs, row);
                             let shown = shown.shown();
-                            let Some(text) = widths.fit(&shown, cell.width()) else { continue };
+                            let text = widths.fit(&shown, cell.width());
+                            if text.as_deref() != Some(&*shown) {
+                                wider.push((number, (widths.width(&shown) + 1.0).ceil() + 2.0 * SIDE));
+                            }
+                            let Some(text) = text else { continue };
                             let (at, align) = if column.figures {
                                 (Pos2::new(cell.right(), cell.center().y), Align2::RIGHT_CENTER)
                             } else {
@@ -154,6 +161,14 @@ impl<R: Row> Table<R> {
                 },
             );
         });
+        if let Some((.., natural)) = &mut self.natural {
+            for (column, width) in wider {
+                if let Some(natural) = natural.get_mut(column).filter(|natural| **natural < width) {
+                    *natural = width;
+                    ctx.request_repaint();
+                }
+            }
+        }
         clicked
     }
 

@@ -90,7 +90,7 @@ impl<'a> Bound<'a> {
     /// Whether a figure is within it; a cell that holds none never is.
     fn holds(self, cell: &Cell<'_>) -> bool {
         let unit = match (cell, self.unit) {
-            (Cell::Duration(_) | Cell::Moment(_), unit) => match unit {
+            (Cell::Duration(_) | Cell::Moment(_) | Cell::AtLeast(_), unit) => match unit {
                 "ns" => 1,
                 "" | "us" | "µs" | "μs" => 1_000,
                 "ms" => 1_000_000,
@@ -99,7 +99,7 @@ impl<'a> Bound<'a> {
             },
             (Cell::Count(_), "") => 1,
             // The figure of a share is in millionths.
-            (Cell::Share(_, whole), "" | "%") if whole.0 > 0 => 10_000,
+            (Cell::Share(_, whole) | Cell::ShareAtLeast(_, whole), "" | "%") if whole.0 > 0 => 10_000,
             _ => return false,
         };
         let (figure, bound) = (i128::from(cell.figure()) * 10_i128.pow(self.decimals), self.digits * unit);
@@ -114,6 +114,19 @@ fn searched<R: Row>(filter: &str) -> (&'static [Column<R>], &str) {
         Some((&R::COLUMNS[at..=at], text.trim()))
     });
     named.unwrap_or((R::COLUMNS, filter))
+}
+
+/// What is wrong with a filter that names a column which is none; `None` if it does not. A name with `::` is looked for as
+/// it stands.
+pub(super) fn unknown_column<R: Row>(filter: &str, traces: usize) -> Option<String> {
+    let (name, rest) = filter.trim().split_once(':')?;
+    let is = |column: &Column<R>| column.title.eq_ignore_ascii_case(name.trim());
+    if name.trim().is_empty() || rest.starts_with(':') || R::COLUMNS.iter().any(is) {
+        return None;
+    }
+    let shown = R::COLUMNS.iter().filter(|column| !column.is_left_out(traces));
+    let names: Vec<String> = shown.map(|column| column.title.to_lowercase()).collect();
+    Some(format!("there is no column “{}”, only: {}", name.trim(), names.join(", ")))
 }
 
 /// Whether a text contains another that is in lower case, upper and lower case alike.
@@ -147,6 +160,7 @@ mod tests {
         ] {
             assert_eq!(holds(bound, Cell::Duration(Ns(ns))), held, "{bound} {ns}");
         }
+        assert!(holds(">50", Cell::AtLeast(Ns(50_001))) && holds(">33 %", Cell::ShareAtLeast(Ns(1), Ns(3))));
         assert!(holds(">33 %", Cell::Share(Ns(1), Ns(3))) && !holds(">34", Cell::Share(Ns(1), Ns(3))));
         assert!(!holds("<1", Cell::Unknown) && !holds("<1", Cell::text("0")));
         for text in ["", ">", "<=", ">x", ">1.2.3", ">99999999999999999999", "50"] {
@@ -161,6 +175,18 @@ mod tests {
         assert_eq!(sorted.iter().map(|row| row.order).collect::<Vec<_>>(), [1, 3, 0, 2]);
         let sorted = arranged(&[], rows, (0, false, ""), &Wanted::default());
         assert_eq!(sorted.iter().map(|row| row.order).collect::<Vec<_>>(), [0, 2, 1, 3]);
+    }
+
+    #[test]
+    fn a_column_that_is_none_is_told_with_those_there_are() {
+        let told = |filter: &str| unknown_column::<Figure>(filter, 1);
+        for filter in ["figgure: >10", " figgure :x", "FIGGURE:"] {
+            let told = told(filter).unwrap().to_lowercase();
+            assert_eq!(told, "there is no column “figgure”, only: figure", "{filter}");
+        }
+        for filter in ["figure: 1", "Figure:", "c10::add", ":x", "words", ""] {
+            assert_eq!(told(filter), None, "{filter}");
+        }
     }
 
     #[derive(Clone, Copy, Debug, PartialEq)]

@@ -577,6 +577,13 @@ fn a_filter_without_a_hit_says_of_how_many() {
     harness.state_mut().panels.bubbles.filter = "length: >1 s".to_owned();
     harness.run_steps(3);
     harness.get_by_label(&format!("no bubble matches, of {count}"));
+    for filter in ["lenght: >10", "drained: x"] {
+        harness.state_mut().panels.bubbles.filter = filter.to_owned();
+        harness.run_steps(3);
+        let name = filter.split(':').next().unwrap();
+        let told = format!("there is no column “{name}”, only: start, length, cause, confidence, call, drained by,");
+        harness.get_by_label_contains(&told);
+    }
     harness.state_mut().panels.bubbles.filter = "length: >50".to_owned();
     harness.run_steps(3);
     let expected = bubblescope_ui::format::things(longer as u64, "bubble", "bubbles");

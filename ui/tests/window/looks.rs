@@ -330,4 +330,14 @@ fn the_label_of_what_is_measured_stays_in_sight_of_it() {
         let x = |share: f64| ruler.left() + ruler.width() * share.clamp(0.0, 1.0) as f32;
         assert!(x(from) <= label.left() && label.right() <= x(to), "{from} to {to}: {label}");
     }
+    // Over another part of the timeline it would be read as the length of something there.
+    for (from, to) in [(-0.8, -0.3), (1.2, 1.9)] {
+        let measured = Interval::new(at(from), at(to));
+        harness.state_mut().timeline.measured = Some(measured);
+        harness.run_steps(3);
+        let ruler = harness.get_by_label("ruler").rect();
+        let length = bubblescope_ui::format::duration(measured.len().0);
+        let told = texts(&harness).into_iter().any(|(text, at)| text == length && ruler.contains(at.center()));
+        assert!(!told, "{from} to {to}");
+    }
 }

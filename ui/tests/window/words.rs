@@ -50,7 +50,7 @@ fn a_bubble_says_why_and_names_its_finding() {
             "default-stream",
             "queued work waited for another stream or event, through the legacy default stream",
             "default-stream",
-            "Next launch",
+            "Next op's launch",
         ),
         ("dependency", "queued work waited for another stream or event", "no-overlap", "Call"),
         (
@@ -235,7 +235,8 @@ fn the_call_that_holds_most_of_a_bubble_is_named_and_led_to() {
     assert!(held.starts_with("cuLaunchKernel: 14.9 µs of its 24.7 µs, 57.5 % of the bubble"), "{held}");
     let names: Vec<&str> = bubble.facts.iter().map(|(name, _)| *name).collect();
     let at = |name: &str| names.iter().position(|other| *other == name).unwrap();
-    assert!(at("Mostly in") < at("Next launch"), "{names:?}");
+    let launch = if names.contains(&"Next launch") { "Next launch" } else { "Next op's launch" };
+    assert!(at("Mostly in") < at(launch), "{names:?}");
     let (at, found) = {
         let doc = &harness.state().docs[0];
         let (at, bubble) = doc.bubbles().max_by_key(|(_, bubble)| bubble.interval.len()).unwrap();
@@ -274,6 +275,129 @@ fn a_marked_interval_is_told_about_as_a_whole() {
     let share = format::percent(idle, whole);
     let said = format!("stands idle for {share} of {}: {}", format::duration(whole), format::duration(idle));
     harness.get_by_label_contains(&said);
+}
+
+/// What a replay can only tell the least of is said to be the least, wherever its figure stands.
+#[test]
+fn the_least_to_expect_is_never_said_to_be_the_gain() {
+    for (name, least) in [("pageable-copy", true), ("sync", false)] {
+        let mut harness = window(name);
+        let full = harness.state().docs[0].full().unwrap().clone();
+        let gain = format::duration(full.findings.found[0].recoverable.0);
+        let api = full.findings.found[0].evidence[0].api.clone().unwrap();
+        let row = full.analysis.sync_calls.iter().find(|row| row.api == api).unwrap();
+        let recoverable = format::duration(row.recoverable.unwrap().0);
+        for (tab, figure) in [(Tab::Overview, &gain), (Tab::Findings, &gain), (Tab::SyncCalls, &recoverable)] {
+            harness.state_mut().panels.tab = tab;
+            harness.run_steps(3);
+            let said: Vec<String> =
+                texts(&harness).into_iter().map(|(text, _)| text).filter(|text| text.contains(figure)).collect();
+            assert!(!said.is_empty(), "{name}, {tab:?}: {figure}");
+            // The same digits may be another figure's, which is none of a gain.
+            let bound = said.iter().filter(|text| text.contains(&format!("at least {figure}"))).count();
+            assert_eq!(bound > 0, least, "{name}, {tab:?}: {said:?}");
+        }
+    }
+}
+
+/// A bubble that a marked interval cuts counts with its part inside, and that is said.
+#[test]
+fn a_cut_bubble_is_told_with_its_whole_length() {
+    let mut harness = window("allocation");
+    let (interval, whole, inside) = {
+        let doc = &harness.state().docs[0];
+        let (_, bubble) = doc.bubbles().max_by_key(|(_, bubble)| bubble.interval.len()).unwrap();
+        let from = Ns(bubble.interval.start.0 + 50_000);
+        let interval = Interval::new(from, doc.trace.ops.end[bubble.after.index()]);
+        (doc.shifted(interval), bubble.interval.len(), bubble.interval.end - from)
+    };
+    harness.state_mut().panels.tab = Tab::Measure;
+    harness.state_mut().timeline.measured = Some(interval);
+    let start = Instant::now();
+    while harness.state().panels.measured.figures().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(20), "the figures never come");
+        std::thread::sleep(Duration::from_millis(5));
+        harness.run_steps(1);
+    }
+    harness.run_steps(2);
+    let (whole, inside) = (format::duration(whole.0), format::duration(inside.0));
+    harness
+        .get_by_label_contains(&format!("Of a bubble of {whole}, which reaches beyond the interval, {inside} count."));
+}
+
+#[test]
+fn a_call_leads_to_the_bubbles_that_exist_because_of_it() {
+    let mut seen = 0;
+    for name in ["allocation", "sync", "dependency", "launch-bound"] {
+        let harness = window(name);
+        let doc = &harness.state().docs[0];
+        for call in doc.trace.calls.indices().step_by(7) {
+            let ours = doc.bubbles().filter(|(_, bubble)| bubble.root.call == Some(call) && is_to_blame(&bubble.root));
+            let ours: Vec<_> = ours.collect();
+            let described = describe(doc, Item::Call(call)).unwrap();
+            let told = fact(&described, "Caused");
+            let Some((at, first)) = ours.iter().min_by_key(|(_, bubble)| bubble.interval.start) else {
+                assert_eq!(told, None, "{name}: {described:?}");
+                continue;
+            };
+            seen += 1;
+            let told = told.unwrap_or_else(|| panic!("{name}: {described:?}"));
+            assert!(told.contains(&format::duration(first.interval.len().0)), "{told}");
+            assert_eq!(ours.len() > 1, told.starts_with(&format!("{} bubbles", ours.len())), "{told}");
+            let led: Vec<Item> = described.links.iter().map(|(_, item)| *item).collect();
+            let longest = ours.iter().map(|(_, bubble)| bubble.interval.len()).max();
+            let is_longest = |item: &Item| {
+                let Item::Bubble(at) = item else { return false };
+                doc.bubble(*at).map(|(_, bubble)| bubble.interval.len()) == longest
+            };
+            assert!(led.contains(&Item::Bubble(*at)) && led.iter().any(is_longest), "{name}: {described:?}");
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+/// A launch comes next only where it was called after the device had run dry.
+#[test]
+fn a_launch_made_before_the_bubble_is_not_said_to_come_next() {
+    let mut seen = [0; 2];
+    for name in ["default-stream", "launch-bound", "host-bound", "graph-internal"] {
+        let harness = window(name);
+        let doc = &harness.state().docs[0];
+        for (at, bubble) in doc.bubbles().filter(|(_, bubble)| !is_to_blame(&bubble.root)).step_by(5) {
+            let Some(call) = bubble.root.call else { continue };
+            let before = doc.trace.calls.start[call.index()] < bubble.interval.start;
+            let described = describe(doc, Item::Bubble(at)).unwrap();
+            assert_eq!(fact(&described, "Next launch").is_some(), !before, "{name}: {described:?}");
+            let launch = fact(&described, "Next op's launch");
+            assert_eq!(launch.is_some_and(|launch| launch.ends_with(" before the bubble")), before, "{described:?}");
+            seen[usize::from(before)] += 1;
+        }
+    }
+    assert!(seen[0] > 10 && seen[1] > 10, "{seen:?}");
+}
+
+/// What is said of several waits stands together for each, in one order.
+#[test]
+fn each_of_several_waits_is_told_by_itself() {
+    let harness = window("dependency");
+    let doc = &harness.state().docs[0];
+    let order = ["Waits for", "Event by", "Wait by", "Holds back"];
+    let mut several = 0;
+    for op in doc.trace.ops.indices().step_by(3) {
+        let described = describe(doc, Item::Op(op)).unwrap();
+        let names: Vec<&str> = described.facts.iter().map(|(name, _)| *name).collect();
+        let Some(first) = names.iter().position(|name| *name == "Dependency") else {
+            assert!(names.iter().filter(|name| **name == "Wait by").count() <= 1, "{names:?}");
+            continue;
+        };
+        several += 1;
+        for group in names[first..].split(|name| *name == "Dependency").skip(1) {
+            let places: Vec<_> = group.iter().map(|name| order.iter().position(|other| other == name)).collect();
+            assert!(places.iter().all(Option::is_some), "{names:?}");
+            assert!(places.is_sorted_by(|a, b| a < b), "{names:?}");
+        }
+    }
+    assert!(several > 10, "{several}");
 }
 
 #[test]
