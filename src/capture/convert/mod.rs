@@ -371,15 +371,13 @@ fn count_losses(builder: &mut TraceBuilder, survey: &Survey) {
         Ok(Ending::Cut { offset, bytes }) => {
             losses.cut_bytes = losses.cut_bytes.saturating_add(*bytes);
             losses.damaged_at = losses.damaged_at.or(Some(*offset));
-            meta.warnings.push(format!("the recording was cut off at byte {offset}; what came before is shown"));
+            meta.warnings.push(format!("the recording was cut off at byte {offset}: what followed is missing"));
         }
         Err(error) => {
             let lost = survey.bytes.saturating_sub(error.damaged_at().unwrap_or(survey.bytes));
             losses.cut_bytes = losses.cut_bytes.saturating_add(lost);
             losses.damaged_at = losses.damaged_at.or(error.damaged_at());
-            meta.warnings.push(format!(
-                "the recording is damaged and its last {lost} bytes cannot be read; what came before is shown: {error}"
-            ));
+            meta.warnings.push(format!("the recording is damaged and its last {lost} bytes cannot be read: {error}"));
         }
     }
     meta.warnings.extend(survey.remarks.iter().cloned());
