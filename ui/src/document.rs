@@ -63,14 +63,30 @@ pub struct Explanation {
     launches: Vec<LaunchFigures>,
     handovers: Handovers,
     bubbles: Vec<(DeviceIdx, Row)>,
+    longest: Option<BubbleRef>,
 }
 
 impl Explanation {
     /// Prepares an analysis of a trace. Takes time in proportion to its calls and bubbles.
     pub fn new(trace: &Trace, analysis: Analysis) -> Self {
         let (launches, bubbles) = (launches::by_api(trace, &analysis), rows::bubbles(trace, &analysis));
-        Self { analysis: Arc::new(analysis), launches, handovers: Handovers::new(trace), bubbles }
+        let longest = longest(&analysis, |_| true);
+        Self { analysis: Arc::new(analysis), launches, handovers: Handovers::new(trace), bubbles, longest }
     }
+}
+
+/// All bubbles of an analysis, device by device in order of time.
+fn bubbles_of(analysis: &Analysis) -> impl Iterator<Item = (BubbleRef, &Bubble)> {
+    analysis.devices.iter().enumerate().flat_map(|(device, found)| {
+        let named = move |index: usize| BubbleRef { device: device as u32, index: index as u32 };
+        found.bubbles.iter().enumerate().map(move |(index, bubble)| (named(index), bubble))
+    })
+}
+
+/// The longest of the bubbles that are looked for, and of equals the first.
+fn longest(analysis: &Analysis, is: impl Fn(&Bubble) -> bool) -> Option<BubbleRef> {
+    let bubbles = bubbles_of(analysis).filter(|(_, bubble)| is(bubble));
+    bubbles.max_by_key(|(at, bubble)| (bubble.interval.len(), std::cmp::Reverse(*at))).map(|(at, _)| at)
 }
 
 /// One opened trace.
@@ -87,6 +103,7 @@ pub struct Document {
     /// Its ops that waited for ops of other streams; empty until the analysis is through.
     pub handovers: Arc<Handovers>,
     known: Known,
+    longest: Option<BubbleRef>,
     replay_stopped: bool,
     /// Its rows.
     pub scene: Scene,
@@ -114,6 +131,7 @@ impl Document {
             launches: [].into(),
             handovers: Arc::default(),
             known: Known::default(),
+            longest: None,
             replay_stopped: false,
             scene,
             order: 0,
@@ -125,9 +143,10 @@ impl Document {
 
     /// Takes in what the analysis found.
     pub fn set_analysis(&mut self, explanation: Explanation) {
-        let Explanation { analysis, launches, handovers, bubbles } = explanation;
+        let Explanation { analysis, launches, handovers, bubbles, longest } = explanation;
         self.scene.set_bubbles(bubbles);
         self.known = Known::Analysis(analysis);
+        self.longest = longest;
         self.launches = launches.into();
         self.handovers = Arc::new(handovers);
     }
@@ -173,6 +192,7 @@ impl Document {
             launches: Arc::clone(&self.launches),
             handovers: Arc::clone(&self.handovers),
             known: self.known.clone(),
+            longest: self.longest,
             replay_stopped: self.replay_stopped,
             scene: Scene::default(),
             order: self.order,
@@ -243,14 +263,7 @@ impl Document {
 
     /// All bubbles, device by device in order of time.
     pub fn bubbles(&self) -> impl Iterator<Item = (BubbleRef, &Bubble)> {
-        let devices = self.analysis().into_iter().flat_map(|analysis| analysis.devices.iter().enumerate());
-        devices.flat_map(|(device, found)| {
-            found
-                .bubbles
-                .iter()
-                .enumerate()
-                .map(move |(index, bubble)| (BubbleRef { device: device as u32, index: index as u32 }, bubble))
-        })
+        self.analysis().into_iter().flat_map(bubbles_of)
     }
 
     /// The waits that made a bubble, for events or through the legacy default stream: none where something else did.
@@ -286,8 +299,12 @@ impl Document {
 
     /// The longest of the bubbles that are looked for, and of equals the first.
     pub fn longest_bubble(&self, is: impl Fn(&Bubble) -> bool) -> Option<BubbleRef> {
-        let bubbles = self.bubbles().filter(|(_, bubble)| is(bubble));
-        bubbles.max_by_key(|(at, bubble)| (bubble.interval.len(), std::cmp::Reverse(*at))).map(|(at, _)| at)
+        longest(self.analysis()?, is)
+    }
+
+    /// The longest of all bubbles, which is known without a look at the others.
+    pub fn longest_of_all(&self) -> Option<BubbleRef> {
+        self.longest
     }
 
     /// The bubble that follows, or comes before, a moment; of bubbles that start then, those in front of or behind

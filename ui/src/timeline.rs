@@ -273,7 +273,7 @@ impl Timeline {
         actions.extend(moved.map(Action::View));
         self.ruler_ui(ui, ruler, &palette, &mut actions);
         let Layout { pinned, scrolled, hidden } = self.layout(docs);
-        self.filter_ui(ui, Rect::from_min_max(full.min, Pos2::new(split - 4.0, body.top())), hidden);
+        self.filter_ui(ui, Rect::from_min_max(full.min, Pos2::new(split - 4.0, body.top())), hidden, &palette);
         let pinned_bottom = body.top() + pinned.height.min((body.height() - LEAST_SCROLLED).max(0.0));
         let split_at = |area: Rect, x: f32| {
             let (mut left, mut right) = (area, area);
@@ -321,7 +321,18 @@ impl Timeline {
     }
 
     /// The field above the names that filters rows.
-    fn filter_ui(&mut self, ui: &mut Ui, area: Rect, hidden: usize) {
+    fn filter_ui(&mut self, ui: &mut Ui, area: Rect, hidden: usize, palette: &Palette) {
+        if self.posing {
+            // A picture says what is left out of it, and has no field to write into.
+            let filter = self.arrangement.filter.trim();
+            if !filter.is_empty() {
+                let text = format!("Rows with “{filter}”");
+                let at = Pos2::new(area.left() + 8.0, area.center().y);
+                let painter = ui.painter_at(area);
+                painter.text(at, Align2::LEFT_CENTER, text, FontId::proportional(11.5), palette.weak_text);
+            }
+            return;
+        }
         ui.scope_builder(UiBuilder::new().max_rect(area.shrink(5.0)), |ui| {
             ui.horizontal_centered(|ui| {
                 let clears = !self.arrangement.filter.is_empty();

@@ -116,6 +116,11 @@ impl Tint {
         }
     }
 
+    /// Whether it is a bubble's.
+    pub fn is_cause(self) -> bool {
+        self.0 >= CAUSE
+    }
+
     /// How [`Tints::seen`] knows it, from 1 to 127; with [`EDGE_LOOK`] added as the last column of a box.
     #[inline]
     pub fn look(self) -> u8 {

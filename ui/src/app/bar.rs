@@ -126,16 +126,25 @@ impl App {
         }
         self.filter_told_ui(ctx, ui, palette);
         let saved = self.saved.as_ref().filter(|(_, at)| self.now - at < SAVED_SHOWN);
-        if let Some((saved, _)) = saved {
+        if saved.is_some() {
             ctx.request_repaint_after(std::time::Duration::from_secs(1));
-            ui.add(egui::Label::new(saved.as_str()).truncate());
-        } else if let [doc] = self.docs.as_slice() {
+        }
+        let saved_ui = |ui: &mut Ui| {
+            if let Some((saved, _)) = saved {
+                ui.add(egui::Label::new(saved.as_str()).truncate());
+            }
+        };
+        if let [doc] = self.docs.as_slice() {
             ui.label(&doc.name);
             let closed = close_ui(ui, &doc.name);
             ui.add(egui::Label::new(RichText::new(panels::summary(doc)).color(palette.weak_text)).truncate());
+            // Behind the figures, which stay where they are.
+            saved_ui(ui);
             if closed {
                 self.close(0);
             }
+        } else if saved.is_some() {
+            saved_ui(ui);
         } else if !self.docs.is_empty() {
             if let Some(place) = self.panels.compare.place() {
                 ui.label(RichText::new(place).color(palette.weak_text)).on_hover_text("The Compare tab changes it");
@@ -309,7 +318,7 @@ fn legend_ui(ui: &mut Ui) {
         });
     }
     ui.weak("The colours of causes stand in the overview.");
-    ui.weak("Outlined: the call to blame for the chosen bubble. Dashed: to blame for nothing, only the next launch.");
+    ui.weak("Outlined: the call to blame for the chosen bubble. Dashed: to blame for nothing, only the launch of the next op.");
 }
 
 fn keys_ui(ui: &mut Ui, group: &[Entry]) {

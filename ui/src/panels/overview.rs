@@ -130,7 +130,14 @@ pub(super) fn longest_cause_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -
     let share = format::percent(idle.0, device.span.len().0);
     ui.colored_label(palette.weak_text, format!("{}, {share} of {of}", format::duration(idle.0)));
     let ours = |bubble: &Bubble| bubble.device == device.device && bubble.root.cause == cause;
-    link.clicked().then(|| doc.longest_bubble(ours)).flatten()
+    let wanted = link.clicked().then(|| doc.longest_bubble(ours)).flatten();
+    // Who goes to the longest bubble would else take its cause for this one.
+    let longest = doc.longest_of_all().and_then(|at| Some((at, doc.bubble(at)?.1)));
+    let Some((at, bubble)) = longest.filter(|(_, bubble)| bubble.root.cause != cause) else { return wanted };
+    ui.colored_label(palette.weak_text, "· the longest bubble has another cause:");
+    let link = link_ui(ui, bubble.root.cause.to_string()).on_hover_text("Show the longest bubble");
+    ui.colored_label(palette.weak_text, format::duration(bubble.interval.len().0));
+    link.clicked().then_some(at).or(wanted)
 }
 
 /// A device as people call it.

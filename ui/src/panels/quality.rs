@@ -19,6 +19,12 @@ struct Fact {
     bad: bool,
 }
 
+/// Between two groups of facts.
+const APART: f32 = 24.0;
+
+/// Room for the name of a fact, and for its value at least.
+const NAMES_WIDTH: f32 = 165.0;
+
 /// Shows what the figures of each trace are worth.
 pub(super) fn quality_ui(ui: &mut Ui, docs: &[Document]) {
     let palette = Palette::of(ui.visuals());
@@ -33,12 +39,15 @@ pub(super) fn quality_ui(ui: &mut Ui, docs: &[Document]) {
             };
             reliability_ui(ui, &analysis.quality, !analysis.devices.is_empty(), &palette);
             ui.add_space(4.0);
+            let values = ((ui.available_width() - 2.0 * APART) / 3.0 - NAMES_WIDTH).max(NAMES_WIDTH);
             ui.horizontal_top(|ui| {
-                facts_ui(ui, ("recorded", at), "The recording", &recorded(analysis), &palette);
-                ui.add_space(24.0);
-                facts_ui(ui, ("computed", at), "The figures", &computed(doc, analysis), &palette);
-                ui.add_space(24.0);
-                source_ui(ui, at, doc, &palette);
+                // A grid would let values run out of the panel.
+                ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Wrap);
+                facts_ui(ui, ("recorded", at), "The recording", &recorded(analysis), values, &palette);
+                ui.add_space(APART);
+                facts_ui(ui, ("computed", at), "The figures", &computed(doc, analysis), values, &palette);
+                ui.add_space(APART);
+                source_ui(ui, at, doc, values, &palette);
             });
             ui.add_space(10.0);
         }
@@ -141,10 +150,10 @@ fn computed(doc: &Document, analysis: &Analysis) -> Vec<Fact> {
     facts
 }
 
-fn facts_ui(ui: &mut Ui, salt: (&'static str, usize), title: &str, facts: &[Fact], palette: &Palette) {
+fn facts_ui(ui: &mut Ui, salt: (&'static str, usize), title: &str, facts: &[Fact], values: f32, palette: &Palette) {
     ui.vertical(|ui| {
         ui.strong(title);
-        egui::Grid::new(salt).num_columns(2).spacing([14.0, 3.0]).show(ui, |ui| {
+        egui::Grid::new(salt).num_columns(2).spacing([14.0, 3.0]).max_col_width(values).show(ui, |ui| {
             for fact in facts {
                 ui.colored_label(palette.weak_text, fact.name).on_hover_text(fact.hint);
                 let color = if fact.bad { ui.visuals().warn_fg_color } else { palette.text };
@@ -162,11 +171,11 @@ fn capital(name: &str) -> String {
 }
 
 /// Where a recording is from.
-fn source_ui(ui: &mut Ui, at: usize, doc: &Document, palette: &Palette) {
+fn source_ui(ui: &mut Ui, at: usize, doc: &Document, values: f32, palette: &Palette) {
     let meta = &doc.trace.meta;
     ui.vertical(|ui| {
         ui.strong("Where it is from");
-        egui::Grid::new(("source", at)).num_columns(2).spacing([14.0, 3.0]).show(ui, |ui| {
+        egui::Grid::new(("source", at)).num_columns(2).spacing([14.0, 3.0]).max_col_width(values).show(ui, |ui| {
             let mut line = |name: &str, value: &str| {
                 if !value.is_empty() {
                     ui.colored_label(palette.weak_text, capital(name));

@@ -27,6 +27,8 @@ pub struct Hit {
     kind: Kind,
     name: NameId,
     count: u64,
+    /// How many of them start in the part that was analysed.
+    measured: u64,
     total: Ns,
     longest: Ns,
 }
@@ -104,7 +106,7 @@ fn find(docs: &[Document], text: &str, wanted: &Wanted) -> Vec<Hit> {
         return hits;
     }
     for (doc, found) in docs.iter().enumerate() {
-        let trace = &found.trace;
+        let (trace, window) = (&found.trace, found.analysis().map(|analysis| analysis.window));
         let matches: Vec<bool> = trace
             .names
             .iter()
@@ -121,10 +123,11 @@ fn find(docs: &[Document], text: &str, wanted: &Wanted) -> Vec<Hit> {
             for (start, end, name) in
                 things(trace, kind).filter(|(_, _, name)| matches.get(name.index()) == Some(&true))
             {
-                let none = Hit { doc, kind, name, count: 0, total: Ns::ZERO, longest: Ns::ZERO };
+                let none = Hit { doc, kind, name, count: 0, measured: 0, total: Ns::ZERO, longest: Ns::ZERO };
                 let hit = by_name[name.index()].get_or_insert(none);
                 let length = end.0.saturating_sub(start.0);
                 hit.count += 1;
+                hit.measured += u64::from(window.is_some_and(|window| window.contains(start)));
                 hit.total = Ns(hit.total.0.saturating_add(length));
                 hit.longest = hit.longest.max(Ns(length));
             }
@@ -175,13 +178,24 @@ impl Row for Hit {
                 Kind::Range => "range",
             })
         }),
-        Column::figures("Count", "How many", 80.0, |_, row: Self| Cell::Count(row.count)),
+        Column::figures("Count", "How many there are in the whole recording", 80.0, |_, row: Self| {
+            Cell::Count(row.count)
+        }),
+        Column::figures(
+            "Measured",
+            "How many of them start in the measured part, which all other figures are of",
+            80.0,
+            |docs, row: Self| match docs.get(row.doc).and_then(Document::analysis) {
+                Some(_) => Cell::Count(row.measured),
+                None => Cell::Unknown,
+            },
+        ),
         Column::figures("Total", "Their lengths together", 100.0, |_, row: Self| Cell::Duration(row.total)),
         Column::figures("Longest", "The longest", 100.0, |_, row: Self| Cell::Duration(row.longest)),
         Column::trace(|docs, row: Self| super::trace_name(docs, row.doc)),
     ];
 
-    const SORT: usize = 3;
+    const SORT: usize = 4;
 }
 
 impl Search {
@@ -263,7 +277,14 @@ impl Search {
                 let things: u64 = hits.iter().map(|hit| hit.count).sum();
                 let place =
                     self.place.map(|(at, of)| format!("{} of {}", format::count(at as u64), format::count(of as u64)));
-                let place = place.unwrap_or_else(|| format!("{} in all", format::count(things)));
+                let place = place.unwrap_or_else(|| {
+                    let measured: u64 = hits.iter().map(|hit| hit.measured).sum();
+                    let all = format!("{} in all", format::count(things));
+                    match measured < things && docs.iter().all(|doc| doc.analysis().is_some()) {
+                        true => format!("{all}; {} in the measured part", format::count(measured)),
+                        false => all,
+                    }
+                });
                 ui.weak(format!("{place}. Enter goes to the next."));
             } else {
                 ui.spinner();

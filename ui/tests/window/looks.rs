@@ -308,6 +308,43 @@ fn columns_are_as_wide_as_what_they_hold() {
     assert!(cells.iter().filter(|(text, _)| text.contains(" on stream ")).count() == 2, "{cells:?}");
 }
 
+/// Nothing in a cell is cut while there is room beside it, in whatever row.
+#[test]
+fn no_cell_is_cut_while_there_is_room() {
+    let mut harness = Harness::builder()
+        .with_size([1900.0, 900.0])
+        .build_eframe(|creation| App::new(&creation.egui_ctx, &[planted("allocation")]));
+    settle(&mut harness);
+    // From all ends of the table of bubbles.
+    let orders = (0..8).flat_map(|sort| [true, false].map(|descending| (Tab::Bubbles, sort, descending)));
+    for (tab, sort, descending) in orders.chain([(Tab::SyncCalls, 0, true), (Tab::Launches, 0, true)]) {
+        let panels = &mut harness.state_mut().panels;
+        panels.tab = tab;
+        (panels.bubbles.sort, panels.bubbles.descending) = (sort, descending);
+        harness.run_steps(3);
+        let panel = harness.get_by_label("Filter").rect();
+        let cut = texts(&harness).into_iter().filter(|(text, at)| text.ends_with('…') && at.top() > panel.top());
+        assert_eq!(cut.collect::<Vec<_>>(), [], "{tab:?} by column {sort}");
+    }
+}
+
+/// What the panel of the recording's quality says stays within the window.
+#[test]
+fn what_the_figures_are_worth_is_not_cut_at_the_edge() {
+    for width in [1280.0, 1000.0] {
+        let builder = Harness::builder().with_size([width, 900.0]);
+        let mut harness = builder.build_eframe(|creation| App::new(&creation.egui_ctx, &[planted("graph-internal")]));
+        settle(&mut harness);
+        harness.state_mut().panels.tab = Tab::Quality;
+        harness.run_steps(6);
+        let top = harness.get_by_label("The recording").rect().top();
+        let ends = harness.get_all_by_role(eframe::egui::Role::Label).map(|label| label.rect());
+        let beyond: Vec<Rect> = ends.filter(|rect| rect.top() >= top && rect.right() > width).collect();
+        assert_eq!(beyond, [], "{width}");
+        harness.get_by_label("node by node");
+    }
+}
+
 /// The length of what is measured stands within what is in sight of it.
 #[test]
 fn the_label_of_what_is_measured_stays_in_sight_of_it() {

@@ -61,6 +61,20 @@ fn saved_pictures_name_their_traces_the_part_that_is_shown_and_its_causes() {
     }
 }
 
+/// After saving, the bar tells the file and still tells how idle the GPU was; a picture says how its rows were filtered.
+#[test]
+fn what_was_saved_stands_beside_the_idle_figure() {
+    let mut harness = opened(&["sync"]);
+    harness.state_mut().timeline.arrangement.filter = "stream".to_owned();
+    harness.run_steps(3);
+    let file = std::env::temp_dir().join(format!("bubblescope-{}-beside.svg", std::process::id()));
+    save(&mut harness, Key::G, &file);
+    until(&mut harness, "the sentence", |harness| harness.query_by_label_contains("saved ").is_some());
+    assert!(harness.query_by_label_contains("GPU 0: ").is_some());
+    assert!(std::fs::read_to_string(&file).expect("it is saved").contains(">Rows with “stream”</text>"));
+    std::fs::remove_file(&file).expect("it is there");
+}
+
 fn check(harness: &mut Harness<'_, App>, theme: Theme, causes: &BTreeSet<Cause>) {
     let file = |ending: &str| {
         std::env::temp_dir().join(format!("bubblescope-{}-{theme:?}-picture.{ending}", std::process::id()))
@@ -68,6 +82,7 @@ fn check(harness: &mut Harness<'_, App>, theme: Theme, causes: &BTreeSet<Cause>)
     save(harness, Key::G, &file("svg"));
     let drawing = std::fs::read_to_string(file("svg")).expect("it is saved");
     let says = |text: &str| drawing.contains(&format!(">{text}</text>"));
+    assert!(!says("Filter rows"), "a picture has no field to write into");
     assert!(says("sync.bubcap (NVIDIA H200)  ·  graph.bubcap (NVIDIA H200)"), "{drawing}");
     let shown = bubblescope_ui::format::duration(harness.state().timeline.view.span());
     assert!(drawing.contains(&format!(", {shown}")), "{shown}");

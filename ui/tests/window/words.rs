@@ -400,6 +400,26 @@ fn each_of_several_waits_is_told_by_itself() {
     assert!(several > 10, "{several}");
 }
 
+/// A search looks through the whole recording, of which findings count a part.
+#[test]
+fn a_search_says_how_much_lies_in_the_measured_part() {
+    let mut harness = window("module-load");
+    harness.state_mut().panels.tab = Tab::Search;
+    harness.state_mut().panels.search.text = "cuModuleGetFunction".to_owned();
+    harness.run_steps(4);
+    let doc = &harness.state().docs[0];
+    let (trace, window) = (&doc.trace, doc.analysis().unwrap().window);
+    let ours = trace.calls.indices().filter(|&call| trace.call_name(call) == "cuModuleGetFunction");
+    let starts: Vec<Ns> = ours.map(|call| trace.calls.start[call.index()]).collect();
+    let inside = starts.iter().filter(|&&start| window.contains(start)).count();
+    assert!(inside > 100 && inside < starts.len(), "{inside} of {}", starts.len());
+    harness.get_by_label_contains(&format!("{} in all; {inside} in the measured part.", starts.len()));
+    let cells: Vec<String> = texts(&harness).into_iter().map(|(text, _)| text).collect();
+    for count in [starts.len(), inside] {
+        assert!(cells.contains(&count.to_string()), "{count}: {cells:?}");
+    }
+}
+
 #[test]
 fn where_nothing_would_gain_enough_both_panels_say_so_and_what_was_looked_at_stands_above() {
     let mut harness = window("graph-internal");
@@ -416,6 +436,14 @@ fn where_nothing_would_gain_enough_both_panels_say_so_and_what_was_looked_at_sta
         harness.run_steps(3);
         harness.get_by_label_contains(nothing);
         harness.get_by_label_contains("most idle time:");
+        let doc = &harness.state().docs[0];
+        let at = doc.longest_of_all().unwrap();
+        let other = doc.bubble(at).unwrap().1.root.cause;
+        assert_ne!(other, Cause::GraphInternal, "`B` leads to another cause");
+        harness.get_by_label_contains("the longest bubble has another cause:");
+        harness.get_by_role_and_label(Role::Link, other.as_str()).click();
+        harness.run_steps(3);
+        assert_eq!(harness.state().timeline.selected.map(|pick| pick.item), Some(Item::Bubble(at)), "{tab:?}");
         harness.get_by_role_and_label(Role::Link, "graph-internal").click();
         harness.run_steps(3);
         let selected = harness.state().timeline.selected.map(|pick| pick.item);
