@@ -252,6 +252,19 @@ fn the_call_that_holds_most_of_a_bubble_is_named_and_led_to() {
     assert_eq!(harness.state().timeline.selected.unwrap().item, found);
 }
 
+/// Marks an interval and shows its figures once they are there.
+fn measure(harness: &mut Harness<'_, App>, interval: Interval) {
+    harness.state_mut().panels.tab = Tab::Measure;
+    harness.state_mut().timeline.measured = Some(interval);
+    let start = Instant::now();
+    while harness.state().panels.measured.figures().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(20), "the figures never come");
+        std::thread::sleep(Duration::from_millis(5));
+        harness.run_steps(1);
+    }
+    harness.run_steps(2);
+}
+
 #[test]
 fn a_marked_interval_is_told_about_as_a_whole() {
     let mut harness = window("module-load");
@@ -262,15 +275,7 @@ fn a_marked_interval_is_told_about_as_a_whole() {
         let interval = Interval::new(middle, doc.trace.ops.end[bubble.after.index()]);
         (doc.shifted(interval), bubble.interval.end - middle)
     };
-    harness.state_mut().panels.tab = Tab::Measure;
-    harness.state_mut().timeline.measured = Some(interval);
-    let start = Instant::now();
-    while harness.state().panels.measured.figures().is_none() {
-        assert!(start.elapsed() < Duration::from_secs(20), "the figures never come");
-        std::thread::sleep(Duration::from_millis(5));
-        harness.run_steps(1);
-    }
-    harness.run_steps(2);
+    measure(&mut harness, interval);
     let (whole, idle) = (interval.len().0, idle.0);
     let share = format::percent(idle, whole);
     let said = format!("stands idle for {share} of {}: {}", format::duration(whole), format::duration(idle));
@@ -311,15 +316,7 @@ fn a_cut_bubble_is_told_with_its_whole_length() {
         let interval = Interval::new(from, doc.trace.ops.end[bubble.after.index()]);
         (doc.shifted(interval), bubble.interval.len(), bubble.interval.end - from)
     };
-    harness.state_mut().panels.tab = Tab::Measure;
-    harness.state_mut().timeline.measured = Some(interval);
-    let start = Instant::now();
-    while harness.state().panels.measured.figures().is_none() {
-        assert!(start.elapsed() < Duration::from_secs(20), "the figures never come");
-        std::thread::sleep(Duration::from_millis(5));
-        harness.run_steps(1);
-    }
-    harness.run_steps(2);
+    measure(&mut harness, interval);
     let (whole, inside) = (format::duration(whole.0), format::duration(inside.0));
     harness
         .get_by_label_contains(&format!("Of a bubble of {whole}, which reaches beyond the interval, {inside} count."));
