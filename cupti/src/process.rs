@@ -25,10 +25,16 @@ impl Birth {
     }
 }
 
-/// The 22nd field. The name in the second may hold anything; the third comes after its last parenthesis.
-fn start_ticks(stat: &[u8]) -> Option<u64> {
+/// The fields of `/proc/PID/stat` from the third on, which is the state (proc_pid_stat(5)); `None` if it is no such text.
+/// The name in the second may hold anything; what follows comes after its last parenthesis.
+pub fn stat_fields(stat: &[u8]) -> Option<impl Iterator<Item = &str>> {
     let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
-    std::str::from_utf8(&stat[after_name..]).ok()?.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
+    Some(std::str::from_utf8(&stat[after_name..]).ok()?.split_ascii_whitespace())
+}
+
+/// The 22nd field.
+fn start_ticks(stat: &[u8]) -> Option<u64> {
+    stat_fields(stat)?.nth(22 - 3)?.parse().ok()
 }
 
 /// Sends a signal to a child (kill(2)). It must not have been waited for: its number may be another process's then.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use cupti::inject::{self, REQUEST_VARIABLE, Request};
+use cupti::process::stat_fields;
 
 /// What the target has left in the background.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,9 +83,7 @@ struct Stat(Vec<String>);
 impl Stat {
     fn of(pid: u32) -> Option<Self> {
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        // The name may hold anything; the state comes after its last parenthesis.
-        let after_name = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
-        Some(Self(String::from_utf8_lossy(&stat[after_name..]).split_whitespace().map(str::to_owned).collect()))
+        Some(Self(stat_fields(&stat)?.map(str::to_owned).collect()))
     }
 
     /// The field that the manual gives this number: the state is the third.
