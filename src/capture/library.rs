@@ -59,7 +59,9 @@ fn library(cache: Option<PathBuf>, spare: &Path, bytes: &[u8]) -> Result<Library
         Some(Err((cache, error))) => format!("the cache folder {} cannot be written: {error}", cache.display()),
         None => "there is no cache folder: neither HOME nor XDG_CACHE_HOME is set".to_owned(),
     };
-    let path = kept(spare, bytes).map_err(LibraryError::Unwritable)?;
+    // Nothing makes the spare folder again: it is gone when a signal ends this process.
+    let path = spare.join(FILE_NAME);
+    write_atomically(&path, |out| out.write_all(bytes)).map_err(LibraryError::Unwritable)?;
     Ok(Library { path, not_kept: Some(reason) })
 }
 
@@ -121,12 +123,16 @@ mod tests {
         fs::write(&file, "").unwrap();
         assert!(kept(&file, b"library").is_err());
         let spare = folder.path().join("spare");
+        fs::create_dir(&spare).unwrap();
         let not_kept = library(Some(file.clone()), &spare, b"library").unwrap();
         assert_eq!(fs::read(&not_kept.path).unwrap(), b"library");
         assert!(not_kept.path.starts_with(&spare) && not_kept.not_kept.unwrap().contains(file.to_str().unwrap()));
         assert!(library(None, &spare, b"library").unwrap().not_kept.unwrap().contains("HOME"));
         assert_eq!(library(Some(folder.path().join("cache")), &spare, b"library").unwrap().not_kept, None);
         assert!(matches!(library(None, &file, b"library"), Err(LibraryError::Unwritable(_))));
+        let gone = folder.path().join("gone");
+        assert!(matches!(library(None, &gone, b"library"), Err(LibraryError::Unwritable(_))));
+        assert!(!gone.exists());
     }
 
     #[test]

@@ -14,6 +14,9 @@ use super::place::{Going, Place, program};
 
 const SIGNALS: [(&str, i32); 4] = [("INT", 2), ("TERM", 15), ("HUP", 1), ("USR1", 10)];
 
+/// How often a moment is tried that is a matter of luck.
+const AT_ONCE: usize = 40;
+
 /// Waits until something is there.
 fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -139,7 +142,8 @@ fn whenever_it_comes_there_is_a_whole_file_or_none() {
     }
 }
 
-/// Commands that work in a temporary folder, while their child process waits for a driver that does not load.
+/// Commands that work in a temporary folder, interrupted as soon as it is there, and while their child process waits for
+/// a driver that does not load.
 #[test]
 fn commands_with_a_temporary_folder_remove_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -147,24 +151,37 @@ fn commands_with_a_temporary_folder_remove_it() {
     fs::create_dir(&libraries).unwrap();
     fs::create_dir(&temporary).unwrap();
     // Whoever loads it waits until somebody writes into it.
-    pipe(&libraries.join("libcuda.so.1"));
-    for (at, command) in
-        [&["doctor"][..], &["run", "scalar-readback"], &["compare", "scalar-readback"]].iter().enumerate()
-    {
-        let (name, number) = SIGNALS[at];
-        let mut child = Command::new(program())
-            .args(*command)
-            .env("LD_LIBRARY_PATH", &libraries)
-            .env("TMPDIR", &temporary)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        until(|| entries(&temporary).pop());
-        send(&child, name);
-        assert_eq!(ended(&mut child).signal(), Some(number), "{command:?}");
-        assert_eq!(entries(&temporary), [] as [PathBuf; 0], "{command:?}");
+    let driver = libraries.join("libcuda.so.1");
+    pipe(&driver);
+    for command in [&["doctor"][..], &["run", "scalar-readback"], &["compare", "scalar-readback"]] {
+        let start = || {
+            Command::new(program())
+                .args(command)
+                .env("LD_LIBRARY_PATH", &libraries)
+                .env("TMPDIR", &temporary)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        for (name, number) in SIGNALS {
+            let mut child = start();
+            let _driver = read_from(&driver);
+            send(&child, name);
+            assert_eq!(ended(&mut child).signal(), Some(number), "{command:?}");
+            assert_eq!(entries(&temporary), [] as [PathBuf; 0], "{command:?}");
+        }
+        for _ in 0..AT_ONCE {
+            let mut child = start();
+            // Within some microseconds, which a process that starts another one takes longer for.
+            let script = "while set -- *; [ ! -e \"$1\" ]; do :; done; kill -s TERM \"$0\"";
+            let sender =
+                Command::new("sh").args(["-c", script, &child.id().to_string()]).current_dir(&temporary).status();
+            assert!(sender.unwrap().success());
+            assert_eq!(ended(&mut child).signal(), Some(15), "{command:?}");
+            assert_eq!(entries(&temporary), [] as [PathBuf; 0], "{command:?}");
+        }
     }
 }
 

@@ -69,6 +69,32 @@ fn is_workload(name: &OsString) -> bool {
     workloads::catalogue().iter().any(|info| info.name == name.as_os_str())
 }
 
+/// Where a comparison's recordings go.
+enum Folder<'a> {
+    /// Kept for the user, who named it.
+    Kept(&'a Path),
+    /// Removed with all that is in it.
+    Temporary(Scratch),
+}
+
+impl<'a> Folder<'a> {
+    fn new(output: Option<&'a Path>) -> anyhow::Result<Self> {
+        let Some(output) = output else {
+            let scratch = Scratch::new().context("cannot make a temporary folder for the recordings")?;
+            return Ok(Self::Temporary(scratch));
+        };
+        std::fs::create_dir_all(output).with_context(|| format!("cannot make the folder {}", output.display()))?;
+        Ok(Self::Kept(output))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Kept(path) => path,
+            Self::Temporary(scratch) => scratch.path(),
+        }
+    }
+}
+
 /// Runs every variant on this machine.
 fn measured(args: &CompareArgs, name: &str) -> Result<Compare, Failure> {
     let info = workload(name)?;
@@ -82,9 +108,8 @@ fn measured(args: &CompareArgs, name: &str) -> Result<Compare, Failure> {
     }
     let specs =
         chosen.iter().map(|variant| spec(info, variant, &args.workload_args)).collect::<anyhow::Result<Vec<_>>>()?;
-    let temporary = Scratch::new().context("cannot make a temporary folder for the recordings")?;
-    let folder = args.output.as_deref().unwrap_or(temporary.path());
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let folder = Folder::new(args.output.as_deref())?;
+    let folder = folder.path();
     let result = live(specs, args.repetitions.unwrap_or(REPETITIONS), folder, &args.workload_args);
     if result.is_err() {
         // Only when it is empty, as it is when the first repetition failed.
