@@ -6,10 +6,10 @@
     record_overhead.py write FIGURES_FOLDER DOCUMENT
 
 `measure` runs every loop in a process of its own under every condition, in turn, until each has its repetitions or the
-budget is used up. Its parts: `programs` (C++ loops), `torch`, `stays` (what stays after recording has ended) and
-`settings`. `memory` watches a program at the highest rate for minutes, its memory and the file: 30 s of it alone, S
-seconds under the bare client, which has CUPTI's own memory and nothing of ours, and S seconds recorded, so about
-2 S + 60 s in all. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
+budget is used up. Its parts: `programs` (C++ loops), `torch`, `stays` (what stays after recording has ended),
+`settings`, and `placement` (the launch loop on pairs of processors; only when asked for). `memory` watches a program at
+the highest rate for minutes, its memory and the file: 30 s of it alone, S seconds recorded, and S seconds under the bare
+client, which has CUPTI's own memory and nothing of ours, so about 2 S + 60 s in all. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
 """
 
 import argparse, ctypes, json, os, pathlib, shutil, subprocess, sys, tempfile, threading, time
@@ -27,9 +27,11 @@ ALONE, SETTLED = 30, 30
 LEAST_FREE = 4 << 30
 
 
-def bare_environment(client, kinds, request):
-    """How the bare client records the same kinds with buffers as large as the recorder's."""
-    found = {"CUDA_INJECTION64_PATH": client, "BARE_KINDS": ",".join(map(str, kinds)), "BARE_PER_THREAD": "1"}
+def bare_environment(client, kinds, request, left_out, per_thread=1):
+    """How the bare client records the same kinds with buffers as large as the recorder's, without the calls left out."""
+    found = {"CUDA_INJECTION64_PATH": client, "BARE_KINDS": ",".join(map(str, kinds)), "BARE_PER_THREAD": str(per_thread)}
+    if left_out:
+        found["BARE_LEAVE_OUT"] = ",".join(sorted({name.split("_v")[0] for name in left_out}))
     config = request.get("config", {})
     for variable, key in (("BARE_BUFFER", "buffer_bytes"), ("BARE_DEVICE_BUFFER", "device_buffer_bytes"),
                           ("BARE_DEVICE_BUFFERS", "device_buffers")):
@@ -57,11 +59,7 @@ class Bench:
         self.config = self.request.get("config", {})
 
     def bare_environment(self, kinds=None, per_thread=1, filtered=True):
-        found = bare_environment(self.bare, kinds or self.kinds, self.request)
-        found["BARE_PER_THREAD"] = str(per_thread)
-        if filtered and self.left_out:
-            found["BARE_LEAVE_OUT"] = ",".join(self.left_out)
-        return found
+        return bare_environment(self.bare, kinds or self.kinds, self.request, self.left_out if filtered else [], per_thread)
 
     def command(self, condition, program):
         """The command line and environment of a condition; None when the machine lacks the tool."""
@@ -83,8 +81,8 @@ class Bench:
             return head + program, {"TMPDIR": str(folder)}, folder
         raise ValueError(condition)
 
-    def run(self, condition, sections, keep=False, given=None, program=None, pin=None, unit="ns", scale=1.0):
-        """Runs once: the figures by section, and what the recorder wrote."""
+    def run(self, condition, sections, keep=False, given=None, program=None, pin=None, unit="ns", scale=1.0, on=None):
+        """Runs once, `on` some processors: the figures by section, and what the recorder wrote."""
         self.number += 1
         program = program or [str(self.program), *sections]
         made = given(self.scratch / f"run{self.number}") if given else self.command(condition, program)
@@ -94,7 +92,7 @@ class Bench:
         folder.mkdir(exist_ok=True)
         environment = {**os.environ, "RECORD_BENCH_SCALE": str(self.scale * scale), **extra}
         job = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               cwd=folder)
+                               cwd=folder, preexec_fn=on and (lambda: os.sched_setaffinity(0, on)))
         if pin is not None:
             threading.Thread(target=pin_threads, args=(job.pid, pin), daemon=True).start()
         try:
@@ -234,11 +232,23 @@ def settings(bench, repetitions, deadline):
     return rounds(jobs, repetitions, deadline)
 
 
-PARTS = {"programs": programs, "torch": torch, "stays": stays, "settings": settings}
+def placement(bench, repetitions, deadline):
+    """The launch loop on pairs of processors: the first with some that may be near to it and some that may be far. What
+    they share decides how fast the launching thread and CUPTI's own see each other's memory."""
+    allowed = sorted(os.sched_getaffinity(0))
+    partners = sorted({allowed[at] for at in (1, 2, 3, 4, len(allowed) // 2, len(allowed) // 2 + 1, -1) if -len(allowed) <= at < len(allowed)})
+    places = {"all": None} | {f"{allowed[0]} and {partner}": {allowed[0], partner} for partner in partners if partner != allowed[0]}
+    jobs = [(f"{condition}, {name}", lambda condition=condition, on=on: bench.run(condition, ["loop"], scale=SHORT, on=on))
+            for name, on in places.items() for condition in ("off", "bubblescope", "bare", "nsys")]
+    return rounds(jobs, repetitions, deadline)
+
+
+PARTS = {"programs": programs, "torch": torch, "stays": stays, "settings": settings, "placement": placement}
+USUAL = [part for part in PARTS if part != "placement"]
 
 
 def measure(options):
-    only = options.only.split(",") if options.only else list(PARTS)
+    only = options.only.split(",") if options.only else USUAL
     repetitions = 1 if options.quick else options.repetitions
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
@@ -260,7 +270,7 @@ def measure(options):
 
 
 def table(found):
-    for part in ("programs", "torch", "settings"):
+    for part in ("programs", "torch", "settings", "placement"):
         for name, runs in found.get(part, {}).items():
             middles = {key: machine.middle([run["figures"][key] for run in runs if key in run["figures"]])
                        for key in runs[0]["figures"]}
@@ -283,6 +293,32 @@ def resident(pid):
     except OSError:
         return None
     return found or None
+
+
+def mappings(pid):
+    """Resident kilobytes of a process by what is mapped: files by name, the heap, and anonymous memory by the size of its
+    mapping, which sets allocators apart: those of one kind map pieces of one size."""
+    found, name = {}, None
+    try:
+        for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+            head = line.split(maxsplit=5)
+            if "-" in head[0] and not head[0].endswith(":"):
+                start, end = (int(part, 16) for part in head[0].split("-"))
+                of = head[5].rsplit("/", 1)[-1] if len(head) > 5 else f"anonymous, {(end - start) >> 10} KiB {head[1]}"
+                name = of
+            elif head[0] == "Rss:" and int(head[1]):
+                count, kb = found.get(name, (0, 0))
+                found[name] = (count + 1, kb + int(head[1]))
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def grown(before, after, most=12):
+    """What became larger between two looks at the mappings, the largest first: [name, pieces more, kilobytes more]."""
+    changes = [[name, after.get(name, (0, 0))[0] - before.get(name, (0, 0))[0], after.get(name, (0, 0))[1] - before.get(name, (0, 0))[1]]
+               for name in {**before, **after}]
+    return sorted((change for change in changes if change[2]), key=lambda change: -abs(change[2]))[:most]
 
 
 def writer_times(pid):
@@ -312,9 +348,14 @@ def watch(program, seconds, extra, scratch, log):
     job = subprocess.Popen(command, env={**os.environ, **extra}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            text=True)
     samples, walker, descriptor, emptied, can_punch, stopped = [], None, None, 0, True, None
+    first, last = None, None
     begun = time.monotonic()
     while job.poll() is None:
         time.sleep(1)
+        # Seldom: it takes a lock that whoever maps memory waits for.
+        if time.monotonic() - begun > SETTLED and (first is None or time.monotonic() - looked > SETTLED):
+            last, looked = mappings(job.pid) or last, time.monotonic()
+            first = first or last
         memory = resident(job.pid)
         if walker is None:
             spools = sorted(folder.glob("*.bubcap"))
@@ -341,7 +382,8 @@ def watch(program, seconds, extra, scratch, log):
     counts = (machine.marked(text, "counted: ") or [None])[-1]
     calls = (machine.marked(text, "calls: ") or [None])[-1]
     return {"samples": samples, "counted": counts, "calls": calls, "code": job.returncode, "stopped": stopped,
-            "emptied": can_punch, "spool_bytes": walker.at if walker else 0, "drops": walker.drops if walker else None,
+            "grown": grown(first, last) if first and last else [],
+            "left_out": walker.left_out if walker else [], "emptied": can_punch, "spool_bytes": walker.at if walker else 0, "drops": walker.drops if walker else None,
             "ended": walker.ended if walker else None, "records_bytes": walker.buffer_bytes if walker else 0,
             "errors": errors[-1000:]}
 
@@ -376,17 +418,17 @@ def memory(options):
         alone = min(ALONE, options.seconds)
         found = {"machine": machine.versions(), "seconds": options.seconds, "config": request.get("config", {})}
         for part, seconds, environment in (
-                ("alone", alone, {}),
-                ("bare", options.seconds, bare_environment(client, kinds, request)),
-                ("recorded", options.seconds, machine.injected(library, request, spools))):
+                ("alone", alone, lambda: {}),
+                ("recorded", options.seconds, lambda: machine.injected(library, request, spools)),
+                ("bare", options.seconds, lambda: bare_environment(client, kinds, request, found["recorded"]["left_out"]))):
             say(f"memory: {part}, {seconds:.0f} s")
-            found[part] = watch(program, seconds, environment, spools, log)
+            found[part] = watch(program, seconds, environment(), spools, log)
             fit(found[part])
             # What there is of it stays if the rest does not end well.
             machine.write_json(options.output, found)
         print(json.dumps({part: {key: found[part].get(key) for key in
               ("counted", "calls", "code", "stopped", "spool_bytes", "drops", "slope_kib_per_min", "pool_slope_kib_per_min")}
-              for part in ("alone", "bare", "recorded")}))
+              for part in ("alone", "recorded", "bare")}))
 
 
 def main():

@@ -159,6 +159,23 @@ def settings(found):
                                if agreed else "No setting is on the same side of its default in every round."))
 
 
+def placement(found):
+    """The table of the launch loop on pairs of processors."""
+    runs = found["placement"]
+    conditions = ("off", "bubblescope", "bare", "nsys")
+    yield ("The launch loop, with the program and all its threads kept to two processors: µs per launch, median (least to greatest). "
+           "\"all\" is the machine as it is.")
+    yield ""
+    yield "| processors | " + " | ".join(CONDITIONS[condition] for condition in conditions) + " |"
+    yield "|---|" + "---|" * len(conditions)
+    for place in dict.fromkeys(name.split(", ", 1)[1] for name in runs):
+        cells = []
+        for condition in conditions:
+            values = values_of(found, "placement", f"{condition}, {place}", "loop")
+            cells.append(f"{number(statistics.median(values))} ({number(min(values))} to {number(max(values))}, {len(values)} ×)" if values else "")
+        yield f"| {place} | " + " | ".join(cells) + " |"
+
+
 def where(found):
     said = found["machine"]
     kept = found.get("cores", said["cpus"])
@@ -203,6 +220,13 @@ def memory(found):
             ("recorded", recorded), ("under the bare client", bare), ("the program alone", alone))
             if part.get("slope_kib_per_min") is not None]
         yield f"How it grows, by least squares: {'; '.join(grown)}. {difference(found)}"
+    for words, part in (("recorded", recorded), ("under the bare client", bare)):
+        if part.get("grown"):
+            yield ""
+            yield (f"What became larger or smaller from some {part['fit_after_s']:.0f} s to the last look, {words}: " + "; ".join(
+                f"{name}: {kb / 1024:+.2f} MiB" + (f" ({pieces:+d} mappings)" if pieces else "") for name, pieces, kb in part["grown"][:6])
+                + ".")
+            yield ""
     last, first = recorded["samples"][-1], at(30)
     if last.get("pool_kb"):
         slope = (recorded.get("pool_slope_kib_per_min") or 0) / 1024
@@ -313,6 +337,9 @@ def write(folder, document):
         "After the end CUPTI stays loaded, and what it keeps in the path of a launch costs on.", "", *stays(stayed), "",
         "## The choice of settings", "", *remark(chosen.get("remark")), *settings(chosen), "",
     ]
+    placed = figures("placement.json")
+    if placed:
+        text += ["## Where the threads run", "", *remark(placed.get("remark")), *placement(placed), ""]
     if memory_now:
         text += ["## Memory and file at the highest rate", "", *memory(memory_now), ""]
     text += ["Repeat it with `scripts/measure/record_overhead.py measure overhead.json` and `record_overhead.py memory "
