@@ -42,8 +42,7 @@ fn taken() -> io::Result<&'static Handle> {
     if let Some(handle) = TAKEN.get() {
         return Ok(handle);
     }
-    let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
-    let wanted = ENDING.into_iter().filter(|number| ignored >> (number - 1) & 1 == 0);
+    let wanted = ENDING.into_iter().filter(|&number| !is_ignored(number));
     let mut signals = SignalsInfo::<WithOrigin>::new(wanted)?;
     // Any handler does: the write fails then.
     signal_hook::flag::register(c::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
@@ -60,6 +59,22 @@ fn taken() -> io::Result<&'static Handle> {
     })?;
     let _ = is_ready.recv();
     Ok(TAKEN.get_or_init(|| handle))
+}
+
+/// Lets programs that are started from here get `SIGINT`, also when this process was started with it ignored, as by a
+/// shell in the background. Here it stays without effect then.
+///
+/// # Errors
+/// When the system refuses.
+pub fn interrupts_reach_programs() -> io::Result<()> {
+    static HANDLED: Mutex<bool> = Mutex::new(false);
+    let mut handled = HANDLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*handled && is_ignored(c::SIGINT) {
+        // What a process handles, the programs that it starts do not ignore (execve(2)). Any handler does.
+        signal_hook::flag::register(c::SIGINT, Arc::new(AtomicBool::new(false)))?;
+    }
+    *handled = true;
+    Ok(())
 }
 
 /// Something that happened to this process.
@@ -111,6 +126,12 @@ fn hear(origin: &Origin) {
     } else if !is_child {
         leftover::remove_all(|| drop(emulate_default_handler(origin.signal)));
     }
+}
+
+/// Whether this process ignores a signal.
+fn is_ignored(signal: i32) -> bool {
+    let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
+    ignored >> (signal - 1) & 1 == 1
 }
 
 /// The mask of ignored signals in `/proc/PID/status` (proc_pid_status(5)): bit `n - 1` stands for signal `n`.

@@ -156,6 +156,7 @@ impl Recording {
         command.env("NO_COLOR", "1");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A group of its own, so that an interrupt reaches the recorded program too, and not this one.
+        bubblescope::signals::interrupts_reach_programs().map_err(|error| format!("cannot handle signals: {error}"))?;
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let started = command.spawn();
@@ -334,6 +335,17 @@ mod tests {
         until(&mut recording, &|recording| !recording.is_running() && recording.lines.len() == 2);
         assert_eq!(recording.lines[1], "kept");
         assert!(Recording::start(Command::new("/no/such/program"), "o".into(), || ()).is_err());
+    }
+
+    /// As a desktop may start the window.
+    #[cfg(unix)]
+    #[test]
+    fn an_interrupt_ends_it_also_where_this_process_ignores_them() {
+        let ignoring = "trap '' INT; exec \"$0\" --exact recorder::tests::output_arrives_and_an_interrupt_ends_it";
+        let this = std::env::current_exe().unwrap();
+        let output = Command::new("sh").args(["-c", ignoring]).arg(this).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
     }
 
     #[test]

@@ -54,13 +54,13 @@ impl Row for FindingRow {
     const NAME: &'static str = "findings";
 
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::figures("Gains", "What the span loses in a replay with the remedy", 80.0, |docs, row: Self| {
+        Column::gains("Gains", "What the span loses in a replay with the remedy", 80.0, |docs, row: Self| {
             row.cell(docs, |_, finding| match finding.id.gains_at_least() {
                 true => Cell::AtLeast(finding.recoverable),
                 false => Cell::Duration(finding.recoverable),
             })
         }),
-        Column::figures("Of the span", "That as a share of the span", 80.0, |docs, row: Self| {
+        Column::gains("Of the span", "That as a share of the span", 80.0, |docs, row: Self| {
             row.cell(docs, |full, finding| match finding.id.gains_at_least() {
                 true => Cell::ShareAtLeast(finding.recoverable, span(full)),
                 false => Cell::Share(finding.recoverable, span(full)),

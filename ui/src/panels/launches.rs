@@ -53,9 +53,9 @@ impl Row for LaunchRow {
             row.cell(docs, |found| Cell::Duration(found.call_max))
         }),
         Column::figures(
-            "Latency, median",
+            "Launch to start, median",
             "From a call's start to its op's start, in the median of ops that found the device empty",
-            110.0,
+            150.0,
             |docs, row: Self| row.cell(docs, |found| Cell::maybe(found.latency_p50)),
         ),
         Column::figures("Ops per call", "Median number of ops that a call submitted", 90.0, |docs, row: Self| {

@@ -64,7 +64,7 @@ impl Row for SyncRow {
         Column::figures("Calls", "How many", 60.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Count(found.calls()))
         }),
-        Column::figures(
+        Column::gains(
             "Recoverable",
             "What the span would lose without these calls alone or, where they submit work such as copies, without their \
              wait; from the replay: the promise. It may be more than they block, as the host also gets further ahead; \

@@ -83,6 +83,15 @@ impl<'a> Cell<'a> {
             Self::Share(..) | Self::ShareAtLeast(..) | Self::Unknown => String::new(),
         }
     }
+
+    /// Whether it is the least to expect, as a program reads it.
+    pub(super) fn csv_at_least(&self) -> &'static str {
+        match self {
+            Self::AtLeast(_) | Self::ShareAtLeast(..) => "true",
+            Self::Unknown => "",
+            _ => "false",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub struct Column<R> {
     width: f32,
     /// Whether it holds figures, which stand on the right and sort from the greatest.
     figures: bool,
+    /// Whether some of the figures are the least to expect.
+    gains: bool,
     /// Whether it is shown only when several traces are open.
     of_several: bool,
     cell: CellOf<R>,
@@ -38,17 +40,22 @@ pub struct Column<R> {
 impl<R> Column<R> {
     /// A column of words.
     pub const fn words(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
-        Self { title, hint, width, figures: false, of_several: false, cell }
+        Self { title, hint, width, figures: false, gains: false, of_several: false, cell }
     }
 
     /// A column of figures.
     pub const fn figures(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
-        Self { title, hint, width, figures: true, of_several: false, cell }
+        Self { title, hint, width, figures: true, gains: false, of_several: false, cell }
+    }
+
+    /// A column of figures of which some are the least to expect.
+    pub const fn gains(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
+        Self { gains: true, ..Self::figures(title, hint, width, cell) }
     }
 
     /// The column that names the trace.
     pub const fn trace(cell: CellOf<R>) -> Self {
-        Self { title: "Trace", hint: "The file", width: 90.0, figures: false, of_several: true, cell }
+        Self { title: "Trace", hint: "The file", width: 90.0, figures: false, gains: false, of_several: true, cell }
     }
 
     /// Whether it says nothing, with so many traces.
@@ -172,16 +179,23 @@ impl<R: Row> Table<R> {
     }
 }
 
-/// Rows as comma-separated values with a heading.
+/// Rows as comma-separated values with a heading. Whether a gain is the least to expect stands in a column beside it.
 fn csv<R: Row>(docs: &[Document], rows: &[R]) -> String {
-    let mut csv = R::COLUMNS.iter().map(|column| Cell::text(column.title).csv()).collect::<Vec<_>>().join(",");
+    let beside = |column: &Column<R>| column.gains.then(|| format!("{}, at least", column.title));
+    let titles = R::COLUMNS.iter().flat_map(|column| [Some(column.title.to_owned()), beside(column)]).flatten();
+    let mut csv = titles.map(|title| Cell::text(title).csv()).collect::<Vec<_>>().join(",");
     csv.push('\n');
     for &row in rows {
         for (at, column) in R::COLUMNS.iter().enumerate() {
             if at > 0 {
                 csv.push(',');
             }
-            csv.push_str(&(column.cell)(docs, row).csv());
+            let cell = (column.cell)(docs, row);
+            csv.push_str(&cell.csv());
+            if column.gains {
+                csv.push(',');
+                csv.push_str(cell.csv_at_least());
+            }
         }
         csv.push('\n');
     }
@@ -195,6 +209,8 @@ fn to_read(docs: &[Document]) -> Vec<Document> {
 
 #[cfg(test)]
 mod tests {
+    use bubblescope::trace::Ns;
+
     use super::*;
 
     const WORDS: [(&str, u64); 3] = [("sync \"now\"", 9), ("copy", 100), ("Sync", 20)];
@@ -208,6 +224,11 @@ mod tests {
         const COLUMNS: &'static [Column<Self>] = &[
             Column::words("Word", "", 10.0, |_, row: Self| Cell::text(WORDS[row.0].0)),
             Column::figures("Figure", "", 10.0, |_, row: Self| Cell::Count(WORDS[row.0].1)),
+            Column::gains("Gain", "", 10.0, |_, row: Self| match row.0 {
+                0 => Cell::Unknown,
+                1 => Cell::Duration(Ns(7)),
+                _ => Cell::AtLeast(Ns(8)),
+            }),
         ];
         const SORT: usize = 1;
     }
@@ -240,7 +261,10 @@ mod tests {
         }
         table.filter = " Figure :100 ".to_owned();
         assert_eq!(numbers(&mut table), [1]);
-        assert_eq!(csv(&[], &[Word(2), Word(0)]), "\"Word\",\"Figure\"\n\"Sync\",20\n\"sync \"\"now\"\"\",9\n");
+        assert_eq!(
+            csv(&[], &[Word(2), Word(0), Word(1)]),
+            "\"Word\",\"Figure\",\"Gain\",\"Gain, at least\"\n\"Sync\",20,8,true\n\"sync \"\"now\"\"\",9,,\n\"copy\",100,7,false\n"
+        );
         for (filter, rows) in [
             ("figure: >20", &[1][..]),
             ("figure: >= 20", &[1, 2]),
