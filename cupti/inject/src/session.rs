@@ -130,11 +130,12 @@ impl Session {
         Self {
             pid: std::process::id(),
             place: Place::for_this_process(&request.folder),
+            // Without a delay from the first moment on: the program may mark its range before any thread of ours runs.
+            armed: AtomicBool::new(request.window.delay.is_none()),
             request,
             inherits: matches!(state, State::Waiting(_)),
             state: Mutex::new(state),
             search,
-            armed: AtomicBool::new(false),
             cuda_started: AtomicBool::new(false),
             reserved: AtomicBool::new(false),
             began: collector::realtime_ns(),

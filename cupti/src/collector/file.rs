@@ -81,9 +81,18 @@ impl SpoolFile {
                 Err(io::Error::other("it was deleted"))
             }
             Ok((now, _)) if now == self.identity => Ok(&mut self.file),
-            _ => Err(io::Error::other("the program has closed the recorder's file")),
+            _ => Err(closed()),
         }
     }
+}
+
+fn closed() -> io::Error {
+    io::Error::other("the program has closed the recorder's file")
+}
+
+/// What came of writing: the program may have closed the file since it was looked at.
+fn told(written: io::Result<usize>) -> io::Result<usize> {
+    written.map_err(|error| if error.raw_os_error() == Some(libc::EBADF) { closed() } else { error })
 }
 
 /// The file under a number above those of standard input, output and error: a program that has closed these may still
@@ -103,11 +112,11 @@ fn beyond_standard(file: File) -> io::Result<File> {
 
 impl Write for SpoolFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.ours()?.write(bytes)
+        told(self.ours()?.write(bytes))
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.ours()?.write_vectored(slices)
+        told(self.ours()?.write_vectored(slices))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A scenario's name, and its body, which is told where to put a spool.
 pub(crate) type Scenario = (&'static str, fn(&Path));
@@ -163,6 +163,15 @@ impl Mock {
         let name = CString::new(name).unwrap();
         let count = self.function::<extern "C" fn(*const c_char) -> i64>("mock_counter")(name.as_ptr());
         u64::try_from(count).expect("a known counter")
+    }
+}
+
+/// Waits for something that comes, however slow the machine is.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{what}: it does not come");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

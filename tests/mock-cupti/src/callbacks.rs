@@ -31,8 +31,8 @@ pub(crate) fn unsubscribe() {
     let mut subscription = subscription();
     subscription.callback = None;
     subscription.on.clear();
-    Counter::Subscribed.set(0);
     Counter::CallbacksOn.set(0);
+    Counter::Subscribed.set(0);
 }
 
 pub(crate) fn enable(on: bool, domain: u32, id: u32) {

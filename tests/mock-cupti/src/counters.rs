@@ -34,13 +34,15 @@ pub(crate) enum Counter {
     Nvtx,
     /// Kinds that are on.
     KindsOn,
+    /// Kernels are recorded.
+    Recording,
     /// Callbacks that are on.
     CallbacksOn,
     /// The client is subscribed.
     Subscribed,
 }
 
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "records",
     "lost",
     "dirty_buffers",
@@ -55,6 +57,7 @@ const NAMES: [&str; 16] = [
     "device_buffer_bytes",
     "nvtx",
     "kinds_on",
+    "recording",
     "callbacks_on",
     "subscribed",
 ];
@@ -94,6 +97,7 @@ impl Counter {
             Counter::DeviceBufferBytes,
             Counter::Nvtx,
             Counter::KindsOn,
+            Counter::Recording,
             Counter::CallbacksOn,
             Counter::Subscribed,
         ];

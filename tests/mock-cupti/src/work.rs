@@ -102,7 +102,9 @@ pub(crate) fn enable(kind: u32, on: bool) {
         state.kinds.push(kind);
     }
     Counter::KindsOn.set(state.kinds.len() as u64);
-    RECORDING.store(state.kinds.contains(&KERNEL), Ordering::SeqCst);
+    let recording = state.kinds.contains(&KERNEL);
+    RECORDING.store(recording, Ordering::SeqCst);
+    Counter::Recording.set(recording.into());
 }
 
 pub(crate) fn filter(kind: u32, enable: u8) -> u32 {

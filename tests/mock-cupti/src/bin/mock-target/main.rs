@@ -10,6 +10,9 @@
 //! | `stream:THREADS:MS:MB_PER_S:PERIOD_MS` | work of the mock for a time; 0 MB/s is as fast as it goes, 0 ms no bursts |
 //! | `repeat:N:STEP` | one step of the mock so many times |
 //! | `count:NAME:N` | the mock must have counted so many |
+//! | `until:NAME:N` | waits until the mock has counted so many |
+//! | `settled` | waits until all that came before, and how things stand then, is in the spool of this process |
+//! | `touch:PATH`, `await:PATH` | makes a file; waits until there is one |
 //! | `sleep:MS`, `say` | waits; prints a line to each output |
 //! | `fork` … `end` | a forked child does what stands between, and must end well |
 //! | `exec` | starts itself anew with the steps that follow |
@@ -23,12 +26,15 @@
 #![expect(unsafe_code, reason = "plays a C program")]
 #![expect(clippy::unwrap_used, reason = "it is a test's program")]
 
+mod spool;
+
 use libloading::os::unix::{Library, RTLD_NOW};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn main() {
     let steps: Vec<String> = std::env::args().skip(1).collect();
@@ -57,10 +63,19 @@ fn main() {
             "pop" => nvtx(11, &[0]),
             "count" => {
                 let (name, expected) = rest.split_once(':').unwrap();
-                let name = CString::new(name).unwrap();
-                let count = function::<extern "C" fn(*const c_char) -> i64>("mock_counter")(name.as_ptr());
-                assert_eq!(count, expected.parse::<i64>().unwrap(), "{step}");
+                assert_eq!(counted(name), expected.parse::<i64>().unwrap(), "{step}");
             }
+            "until" => {
+                let (name, expected) = rest.split_once(':').unwrap();
+                let expected = expected.parse::<i64>().unwrap();
+                until(step, || counted(name) == expected);
+            }
+            "settled" => {
+                let since = spool::monotonic_ns();
+                until(step, || spool::is_settled(since));
+            }
+            "touch" => std::fs::write(rest, "").unwrap(),
+            "await" => until(step, || Path::new(rest).exists()),
             "sleep" => std::thread::sleep(Duration::from_millis(rest.parse().unwrap())),
             "say" => {
                 println!("out");
@@ -115,6 +130,15 @@ fn main() {
     }
 }
 
+/// Waits for something that comes, however slow the machine is.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{what}: it does not come");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 fn open(path: &str) -> ManuallyDrop<Library> {
     // SAFETY: the libraries are the mock and the one under test.
     ManuallyDrop::new(unsafe { Library::open(Some(path), RTLD_NOW) }.unwrap())
@@ -140,6 +164,11 @@ fn function<T: Copy>(name: &str) -> T {
     let mock = open(&std::env::var("TARGET_MOCK").unwrap());
     // SAFETY: the callers name functions of the mock with their signatures.
     *unsafe { mock.get::<T>(name.as_bytes()) }.unwrap()
+}
+
+fn counted(name: &str) -> i64 {
+    let name = CString::new(name).unwrap();
+    function::<extern "C" fn(*const c_char) -> i64>("mock_counter")(name.as_ptr())
 }
 
 /// Work of the mock.
