@@ -5,13 +5,12 @@
 //! are listed as well, and removed before ([`crate::signals`]). Whoever finishes something strikes it off the list in the
 //! same step: what is finished is not left over.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-use tempfile::TempDir;
 
 /// All there is at this moment.
 static LIST: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -98,9 +97,10 @@ impl Drop for Held {
 /// A temporary folder. It is removed with all that is in it when this goes away, or when a signal ends the process.
 #[derive(Debug)]
 pub struct Scratch {
-    folder: TempDir,
+    path: PathBuf,
+    stays: bool,
     /// Struck off when the folder is gone.
-    listed: Listed,
+    _listed: Listed,
 }
 
 impl Scratch {
@@ -121,19 +121,26 @@ impl Scratch {
         let parent = std::path::absolute(parent)?;
         let make = || tempfile::Builder::new().prefix(prefix).tempdir_in(&parent);
         let (folder, listed) = Listed::new(make, |folder| folder.path().to_owned())?;
-        Ok(Self { folder, listed })
+        Ok(Self { path: folder.keep(), stays: false, _listed: listed })
     }
 
     /// Where it is: an absolute path.
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.path
     }
 
     /// Lets the folder stay for good.
-    pub fn keep(self) -> PathBuf {
-        let Self { folder, listed } = self;
-        drop(listed);
-        folder.keep()
+    pub fn keep(mut self) -> PathBuf {
+        self.stays = true;
+        self.path.clone()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.stays {
+            remove(&self.path);
+        }
     }
 }
 
@@ -156,6 +163,12 @@ pub(crate) fn remove_all(end: impl FnOnce()) {
 fn remove(path: &Path) {
     const ATTEMPTS: u32 = 20;
     const PAUSE: Duration = Duration::from_millis(10);
+    // Whoever goes on writing would fill it as fast as it is emptied: under another name it is found by nobody.
+    let mut moved = path.file_name().map_or_else(OsString::new, ToOwned::to_owned);
+    moved.push(".removed");
+    let moved = path.with_file_name(moved);
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    let path = if is_folder && fs::rename(path, &moved).is_ok() { &moved } else { path };
     for _ in 0..ATTEMPTS {
         let removed = match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => fs::remove_dir_all(path),
@@ -221,16 +234,20 @@ mod tests {
     #[test]
     fn what_others_write_into_at_the_same_time_is_removed_with_it() {
         let outer = tempfile::tempdir().unwrap();
-        let path = outer.path().join("folder");
-        fs::create_dir(&path).unwrap();
-        let writer = std::thread::spawn({
-            let path = path.clone();
-            move || (0..).take_while(|at| fs::write(path.join(at.to_string()), "").is_ok()).count()
-        });
-        while fs::read_dir(&path).unwrap().count() < 10 {}
-        remove(&path);
-        writer.join().unwrap();
-        assert!(!path.exists());
+        for by_signal in [false, true] {
+            let scratch = Scratch::new_in(outer.path(), "x-").unwrap();
+            let writer = std::thread::spawn({
+                let path = scratch.path().to_owned();
+                move || (0..).take_while(|at| fs::write(path.join(at.to_string()), "").is_ok()).count()
+            });
+            while fs::read_dir(scratch.path()).unwrap().count() < 10 {}
+            if by_signal {
+                remove(scratch.path());
+            }
+            drop(scratch);
+            writer.join().unwrap();
+            assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 0, "{by_signal}");
+        }
         let file = outer.path().join("file");
         fs::write(&file, "").unwrap();
         remove(&file);

@@ -4,9 +4,10 @@
 //! process is waited for, signals are for that one.
 
 use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use signal_hook::consts as c;
 use signal_hook::iterator::SignalsInfo;
@@ -19,6 +20,9 @@ use crate::leftover;
 
 /// What ends this process, or is for the one that it waits for.
 const ENDING: [i32; 6] = [c::SIGHUP, c::SIGINT, c::SIGQUIT, c::SIGTERM, c::SIGUSR1, c::SIGUSR2];
+
+/// Of each signal that is taken, whether one has come that was not heard yet.
+static CAUGHT: OnceLock<Vec<(i32, Arc<AtomicBool>)>> = OnceLock::new();
 
 /// Who gets signals while another process is waited for.
 static HEARER: Mutex<Option<Sender<Event>>> = Mutex::new(None);
@@ -35,6 +39,18 @@ pub fn take() -> io::Result<()> {
     taken().map(drop)
 }
 
+/// Waits while a signal that has come is not dealt with yet, and so for the end of this process if that is what it means.
+///
+/// To be called before this process tells of a failure, or ends by itself: what the signal has removed, or whom it has
+/// ended as well, may be why something failed.
+pub fn settle() {
+    const LOOK_AGAIN: Duration = Duration::from_millis(1);
+    while CAUGHT.get().is_some_and(|caught| caught.iter().any(|(_, caught)| caught.load(Ordering::Acquire))) {
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    leftover::undisturbed(|| ());
+}
+
 fn taken() -> io::Result<&'static Handle> {
     static TAKEN: OnceLock<Handle> = OnceLock::new();
     static FIRST: Mutex<()> = Mutex::new(());
@@ -42,22 +58,26 @@ fn taken() -> io::Result<&'static Handle> {
     if let Some(handle) = TAKEN.get() {
         return Ok(handle);
     }
-    let wanted = ENDING.into_iter().filter(|&number| !is_ignored(number));
-    let mut signals = SignalsInfo::<WithOrigin>::new(wanted)?;
-    // Any handler does: the write fails then.
-    signal_hook::flag::register(c::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
-    let handle = signals.handle();
+    let wanted: Vec<i32> = ENDING.into_iter().filter(|&number| !is_ignored(number)).collect();
     let (ready, is_ready) = channel();
+    // The thread first: without it nobody may take the signals.
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         // Threads start, and functions of the C library are looked up at their first use, under the lock of its loader,
         // which whoever loads a library holds: neither may be left until a signal comes.
         let _ = std::fs::symlink_metadata("/");
-        let _ = ready.send(());
-        for origin in &mut signals {
-            hear(&origin);
+        match handle(&wanted) {
+            Ok(mut signals) => {
+                let _ = ready.send(Ok(signals.handle()));
+                for origin in &mut signals {
+                    hear(&origin);
+                    let caught = CAUGHT.get().into_iter().flatten().find(|(number, _)| *number == origin.signal);
+                    caught.inspect(|(_, caught)| caught.store(false, Ordering::Release));
+                }
+            }
+            Err(error) => drop(ready.send(Err(error))),
         }
     })?;
-    let _ = is_ready.recv();
+    let handle = is_ready.recv().map_err(io::Error::other)??;
     Ok(TAKEN.get_or_init(|| handle))
 }
 
@@ -75,6 +95,23 @@ pub fn interrupts_reach_programs() -> io::Result<()> {
     }
     *handled = true;
     Ok(())
+}
+
+/// Has these signals handled.
+fn handle(wanted: &[i32]) -> io::Result<SignalsInfo<WithOrigin>> {
+    // Any handler does: the write fails then.
+    signal_hook::flag::register(c::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+    // First, so that a signal that is heard has been noted before.
+    let caught = CAUGHT.get_or_init(|| wanted.iter().map(|&number| (number, Arc::default())).collect());
+    for (number, caught) in caught {
+        signal_hook::flag::register(*number, Arc::clone(caught))?;
+    }
+    let signals = SignalsInfo::new(wanted)?;
+    // One that has come in between was heard by nobody.
+    if let Some((number, _)) = caught.iter().find(|(_, caught)| caught.load(Ordering::Acquire)) {
+        end(*number);
+    }
+    Ok(signals)
 }
 
 /// Something that happened to this process.
@@ -124,8 +161,13 @@ fn hear(origin: &Origin) {
         // Without a receiver nobody waits any more.
         let _ = hearer.send(event);
     } else if !is_child {
-        leftover::remove_all(|| drop(emulate_default_handler(origin.signal)));
+        end(origin.signal);
     }
+}
+
+/// Ends this process by a signal, with nothing left behind.
+fn end(signal: i32) {
+    leftover::remove_all(|| drop(emulate_default_handler(signal)));
 }
 
 /// Whether this process ignores a signal.

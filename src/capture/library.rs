@@ -123,6 +123,8 @@ mod tests {
         fs::write(&file, "").unwrap();
         assert!(kept(&file, b"library").is_err());
         let spare = folder.path().join("spare");
+        let gone = library(Some(file.clone()), &spare, b"library");
+        assert!(matches!(gone, Err(LibraryError::Unwritable(_))) && !spare.exists(), "it does not come back");
         fs::create_dir(&spare).unwrap();
         let not_kept = library(Some(file.clone()), &spare, b"library").unwrap();
         assert_eq!(fs::read(&not_kept.path).unwrap(), b"library");

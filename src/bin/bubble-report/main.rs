@@ -33,13 +33,12 @@ fn main() -> ExitCode {
             return ExitCode::from(args::code_of(&error, &args));
         }
     };
-    match perform(cli.command) {
-        Ok(code) => code,
-        Err(failure) => {
-            output::complain(&failure.to_string());
-            failure.code()
-        }
-    }
+    let code = perform(cli.command).unwrap_or_else(|failure| {
+        output::complain(&failure.to_string());
+        failure.code()
+    });
+    bubblescope::signals::settle();
+    code
 }
 
 fn perform(command: Command) -> Result<ExitCode, Failure> {

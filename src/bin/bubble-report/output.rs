@@ -20,8 +20,9 @@ use terminal_size::{Height, Width};
 use crate::analyze::{Window, analysis_of};
 use crate::args::Format;
 
-/// One line to standard error for a failure.
+/// One line to standard error for a failure, unless that is a signal's doing which ends this process.
 pub(crate) fn complain(message: &str) {
+    bubblescope::signals::settle();
     let red = anstyle::AnsiColor::Red.on_default().bold();
     // With standard error closed there is nobody to tell.
     let _ = writeln!(anstream::stderr(), "{red}bubble-report:{red:#} {message}");

@@ -122,7 +122,7 @@ mod tests {
     fn a_process_that_has_ended_is_not_alive_even_before_it_is_waited_for() {
         assert!(is_alive(std::process::id()));
         let mut child = Command::new("true").spawn().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while is_alive(child.id()) {
             assert!(Instant::now() < deadline);
             std::thread::sleep(Duration::from_millis(5));
@@ -147,6 +147,12 @@ mod tests {
         let mut child = child.spawn().unwrap();
         let mut looks = 0;
         while looks < 200 {
+            if let Environment::Known(environment) = environment(child.id()) {
+                looks += 1;
+                assert!(records_into(&environment, folder), "at look {looks}: {environment:?}");
+            }
+        }
+        while looks < 205 {
             let Heirs { found, undecided } = heirs(folder);
             if !undecided || !found.is_empty() {
                 looks += 1;
