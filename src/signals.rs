@@ -99,14 +99,16 @@ pub fn interrupts_reach_programs() -> io::Result<()> {
 
 /// Has these signals handled.
 fn handle(wanted: &[i32]) -> io::Result<SignalsInfo<WithOrigin>> {
+    // What may fail comes first: from the first handler on, signals do nothing by themselves.
+    let signals = SignalsInfo::<WithOrigin>::new::<_, i32>([])?;
     // Any handler does: the write fails then.
     signal_hook::flag::register(c::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
-    // First, so that a signal that is heard has been noted before.
     let caught = CAUGHT.get_or_init(|| wanted.iter().map(|&number| (number, Arc::default())).collect());
     for (number, caught) in caught {
+        // First, so that a signal that is heard has been noted before.
         signal_hook::flag::register(*number, Arc::clone(caught))?;
+        signals.add_signal(*number)?;
     }
-    let signals = SignalsInfo::new(wanted)?;
     // One that has come in between was heard by nobody.
     if let Some((number, _)) = caught.iter().find(|(_, caught)| caught.load(Ordering::Acquire)) {
         end(*number);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 40;
 
 /// Waits until something is there.
 fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         if let Some(found) = look() {
             return found;
@@ -182,6 +182,30 @@ fn commands_with_a_temporary_folder_remove_it() {
             assert_eq!(ended(&mut child).signal(), Some(15), "{command:?}");
             assert_eq!(entries(&temporary), [] as [PathBuf; 0], "{command:?}");
         }
+    }
+}
+
+/// As at a terminal: the child process gets it too, and its sudden end is no failure to be told.
+#[test]
+fn an_interrupt_of_all_processes_ends_the_one_that_waits_for_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = folder.path().join("libcuda.so.1");
+    pipe(&driver);
+    for _ in 0..10 {
+        let child = Command::new(program())
+            .args(["run", "scalar-readback"])
+            .env("LD_LIBRARY_PATH", folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let _driver = read_from(&driver);
+        let group = format!("-{}", child.id());
+        assert!(Command::new("kill").args(["-s", "INT", "--", &group]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.signal(), output.stderr.as_slice()), (Some(2), &b""[..]), "{output:?}");
     }
 }
 

@@ -7,7 +7,6 @@ use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use bubblescope::capture::library;
 use bubblescope::open::open;
@@ -252,28 +251,26 @@ fn a_process_that_was_not_recorded_is_told_and_makes_idle_time_unreliable() {
 #[test]
 fn recorded_processes_that_outlive_the_program_are_waited_for() {
     let place = Place::new();
-    let begun = Instant::now();
-    let (code, stderr) =
-        outcome(&mut place.record(&[], "sleep 1 > /dev/null 2>&1 & leave \"$1\" $!; leave \"$2\" $$; exit 4"));
-    assert_eq!(code, 4);
-    assert!(begun.elapsed() >= Duration::from_secs(1));
-    assert!(stderr.contains("waiting a little") && stderr.contains("recorded 2 processes"), "{stderr}");
+    // It lives until somebody opens the pipe.
+    let script = "mkfifo go; cat go > /dev/null 2>&1 & leave \"$1\" $!; leave \"$2\" $$; echo ready; exit 4";
+    let mut going = Going::start(&place, script);
+    going.hears("waiting a little");
+    drop(fs::File::options().write(true).open(place.path("go")).unwrap());
+    let output = going.end();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(text(&output.stderr).contains("recorded 2 processes"), "{}", text(&output.stderr));
 }
 
 #[test]
-fn what_a_program_leaves_in_the_background_is_waited_for_a_little_and_named() {
+fn what_a_program_leaves_in_the_background_is_named_and_not_waited_for_for_ever() {
     let place = Place::new();
-    // One that is recorded after a moment.
-    let script = "( (sleep 0.1; leave \"$1\" 5000001) > /dev/null 2>&1 & ); exit 4";
+    let script = "(setsid sh -c 'echo $$ > pid; exec sleep 600' > /dev/null 2>&1 &)
+        until [ -s pid ]; do sleep 0.01; done; exit 5";
     let (code, stderr) = outcome(&mut place.record(&[], script));
-    assert_eq!(code, 4);
-    assert!(stderr.contains("recorded 1 process") && !stderr.contains("still run"), "{stderr}");
-    // One that does not end.
-    let begun = Instant::now();
-    let (code, stderr) = outcome(&mut place.record(&[], "(setsid sleep 30 > /dev/null 2>&1 &); exit 5"));
+    let left = fs::read_to_string(place.path("pid")).unwrap();
+    assert!(Command::new("kill").arg(left.trim()).status().unwrap().success(), "it still runs: {stderr}");
     assert_eq!(code, 5);
     assert!(stderr.contains("still runs; what it does from now on is not in the recording"), "{stderr}");
-    assert!(begun.elapsed() < Duration::from_secs(25));
 }
 
 #[test]
@@ -336,7 +333,7 @@ fn a_program_that_does_not_listen_is_killed_in_the_end() {
     going.hears("waiting for the program");
     going.signal("INT");
     going.hears("ending");
-    going.signal("INT");
+    // After a while.
     going.hears("killing");
     let output = going.end();
     assert_eq!(output.status.code(), Some(137), "{}", text(&output.stderr));
@@ -346,7 +343,8 @@ fn a_program_that_does_not_listen_is_killed_in_the_end() {
 #[test]
 fn other_signals_are_handed_on() {
     for (name, code) in [("TERM", 143), ("HUP", 129), ("USR1", 138)] {
-        let going = Going::start(&Place::new(), "echo ready; exec sleep 20");
+        let place = Place::new();
+        let going = Going::start(&place, "echo ready; exec sleep 600");
         going.signal(name);
         let output = going.end();
         assert_eq!((output.status.signal(), output.status.code()), (None, Some(code)), "{}", text(&output.stderr));
@@ -428,7 +426,7 @@ fn programs_are_recorded_from_end_to_end() {
     kernels.sort_unstable();
     assert_eq!(kernels[kernels.len() - 2..], [300, 400], "{kernels:?}");
 
-    let (code, stderr, trace) = record("exec \"$0\" inject:1 launch:1:300 sleep:700 kill:9", "");
+    let (code, stderr, trace) = record("exec \"$0\" inject:1 launch:1:300 settled kill:9", "");
     assert_eq!((code, trace.map(|trace| trace.ops.len())), (137, Some(300)), "{stderr}");
 
     // Whatever a program does to its descriptors, its folder, its parents or its children's environment.
@@ -437,15 +435,18 @@ fn programs_are_recorded_from_end_to_end() {
         ("exec \"$0\" close inject:1 launch:1:50 exit:4", 50),
         ("mkdir sub; cd sub; rmdir ../sub; exec \"$0\" inject:1 launch:1:50 exit:4", 50),
         ("\"$0\" inject:1 launch:1:40 say | (\"$0\" inject:1 launch:1:30; cat > /dev/null); exit 4", 70),
-        ("(setsid \"$0\" inject:1 launch:1:50 sleep:500 > /dev/null 2>&1 &); exit 4", 50),
+        (
+            "(setsid \"$0\" inject:1 launch:1:50 touch:begun sleep:500 > /dev/null 2>&1 &)
+            until [ -e begun ]; do sleep 0.01; done; exit 4",
+            50,
+        ),
         ("env -i TARGET_MOCK=\"$TARGET_MOCK\" \"$0\" launch:1:9; exec \"$0\" inject:1 launch:1:50 exit:4", 50),
     ] {
         let (code, stderr, trace) = record(script, "");
         assert_eq!((code, trace.map(|trace| trace.ops.len())), (4, Some(kernels)), "{script}: {stderr}");
     }
 
-    let (_, stderr, trace) =
-        record("exec \"$0\" inject:1 launch:1:30 sleep:700 exec inject:1 launch:1:40", "times=now");
+    let (_, stderr, trace) = record("exec \"$0\" inject:1 launch:1:30 settled exec inject:1 launch:1:40", "times=now");
     let trace = trace.unwrap();
     let told: Vec<bool> = trace.processes.iter().map(|process| process.name.contains("after exec)")).collect();
     assert_eq!((told, trace.ops.len()), (vec![false, true], 70), "{stderr}");
@@ -496,14 +497,14 @@ fn what_was_not_recorded_is_said_of_the_trace_and_of_kept_spools() {
     assert_eq!(said, "[]");
 
     // A buffer with work that has not finished is lost with the process.
-    let (_, said) = record(&[], "exec \"$0\" inject:1 launch:1:300 unfinished sleep:700 kill:9");
+    let (_, said) = record(&[], "exec \"$0\" inject:1 launch:1:300 unfinished settled kill:9");
     assert!(said.contains("1 buffer of records was not given back"), "{said}");
-    let (_, said) = record(&[], "exec \"$0\" inject:1 launch:1:300 sleep:700 kill:9");
+    let (_, said) = record(&[], "exec \"$0\" inject:1 launch:1:300 settled kill:9");
     assert_eq!(said, "[]", "what is fetched in time is not lost");
 
     // One that cannot write on, beside one that can.
-    let other = "\"$0\" inject:1 launch:1:50 sleep:1400 launch:1:50";
-    let broken = "\"$0\" limit:150000 inject:1 launch:1:100 sleep:400 launch:4:5000 sleep:500";
+    let other = "\"$0\" inject:1 launch:1:50 await:broken launch:1:50";
+    let broken = "\"$0\" limit:150000 inject:1 launch:1:100 settled launch:4:5000 until:kinds_on:0 touch:broken";
     let (place, said) = record(&[], &format!("{other} & {broken} & wait"));
     for part in ["records were dropped", "limit:150000", "was recorded only until", "cannot be written"] {
         assert!(said.contains(part), "{part}: {said}");
@@ -513,10 +514,10 @@ fn what_was_not_recorded_is_said_of_the_trace_and_of_kept_spools() {
     assert_eq!((broken.len(), whole.len()), (1, 1), "{apart:?}");
 
     // Alone, what is recorded for a time is all that counts; beside another that goes on, it is not.
-    let (_, said) = record(&["--duration", "300ms"], "exec \"$0\" inject:1 launch:1:50 sleep:700 launch:1:50");
+    let (_, said) = record(&["--duration", "1500ms"], "exec \"$0\" inject:1 launch:1:50 until:kinds_on:0 launch:1:50");
     assert_eq!(said, "[]");
-    let early = "\"$0\" inject:1 launch:1:20 sleep:1500 launch:1:20";
-    let late = "sleep 0.5; \"$0\" inject:1 launch:1:20 sleep:100 launch:1:20 sleep:500";
-    let (_, said) = record(&["--duration", "300ms"], &format!("{early} & {late} & wait"));
-    assert!(said.contains("inject:1 launch:1:20 sleep:1500") && said.contains("was recorded only until"), "{said}");
+    let early = "\"$0\" inject:1 launch:1:20 until:kinds_on:0 touch:early launch:1:20";
+    let late = "\"$0\" await:early inject:1 launch:1:20 sleep:100 launch:1:20";
+    let (_, said) = record(&["--duration", "1500ms"], &format!("{early} & {late} & wait"));
+    assert!(said.contains("launch:1:20 until:kinds_on:0") && said.contains("was recorded only until"), "{said}");
 }

@@ -326,6 +326,6 @@ mod tests {
     fn watching_ends_when_asked_with_or_without_a_driver() {
         let started = std::time::Instant::now();
         let _ = Neighbours::watch().seen();
-        assert!(started.elapsed() < Duration::from_secs(5));
+        assert!(started.elapsed() < Duration::from_secs(60));
     }
 }

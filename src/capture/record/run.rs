@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use cupti::inject::{self, CUDA_VARIABLE, REQUEST_VARIABLE, Request, Window};
@@ -19,11 +19,22 @@ use crate::signals::{Event, Events};
 /// How long a target that was told to end may take before it is killed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long recorded processes that outlive the target are waited for.
-const AFTERWARDS: Duration = Duration::from_secs(5);
+/// How often processes that outlive the target are looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// How long processes that have not started CUDA are waited for then: most of what is left in the background never does.
-const FOR_HEIRS: Duration = Duration::from_secs(1);
+/// How long they are waited for, in looks: where everything stands still for a while, nobody's time is over by that.
+#[derive(Clone, Copy, Debug)]
+struct Looks {
+    /// For recorded processes.
+    recorded: u32,
+    /// For processes that have not started CUDA: most of what is left in the background never does.
+    heirs: u32,
+}
+
+const AFTERWARDS: Looks = Looks { recorded: 100, heirs: 20 };
+
+/// After so many looks it is told that somebody is waited for.
+const UNTOLD: u32 = 10;
 
 /// What to record, and how.
 #[derive(Clone, Debug)]
@@ -105,9 +116,9 @@ pub fn run(plan: &Plan, notice: &mut dyn FnMut(Notice)) -> Result<Ran, RecordErr
     let mut child =
         child.map_err(|source| RecordError::Start { program: plan.program.to_string_lossy().into_owned(), source })?;
     let neighbours = Neighbours::watch();
-    let status = wait(&mut child, &events, notice).map_err(RecordError::Wait)?;
+    let status = wait(&mut child, &events.0, PATIENCE, notice).map_err(RecordError::Wait)?;
     let wall = started.elapsed();
-    outlast(&plan.folder, &events, notice);
+    outlast(&plan.folder, &events.0, AFTERWARDS, notice);
     Ok(Ran { status, wall, seen: neighbours.seen() })
 }
 
@@ -132,7 +143,12 @@ enum Force {
     Killed,
 }
 
-fn wait(child: &mut Child, Events(events): &Events, notice: &mut dyn FnMut(Notice)) -> std::io::Result<ExitStatus> {
+fn wait(
+    child: &mut Child,
+    events: &Receiver<Event>,
+    patience: Duration,
+    notice: &mut dyn FnMut(Notice),
+) -> std::io::Result<ExitStatus> {
     let mut force = Force::None;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -158,7 +174,7 @@ fn wait(child: &mut Child, Events(events): &Events, notice: &mut dyn FnMut(Notic
                     Force::Asked => {
                         send(SIGTERM);
                         notice(Notice::Ending);
-                        Force::Told(Instant::now() + PATIENCE)
+                        Force::Told(Instant::now() + patience)
                     }
                     Force::Told(_) | Force::Killed => {
                         send(SIGKILL);
@@ -180,43 +196,49 @@ fn wait(child: &mut Child, Events(events): &Events, notice: &mut dyn FnMut(Notic
 }
 
 /// Waits for processes that outlive the target and are recorded, or may be soon, for a while; any signal ends that.
-fn outlast(folder: &Path, Events(events): &Events, notice: &mut dyn FnMut(Notice)) {
-    const LOOK_AGAIN: Duration = Duration::from_millis(50);
-    const TELL_AFTER: Duration = Duration::from_millis(500);
-    let started = Instant::now();
+fn outlast(folder: &Path, events: &Receiver<Event>, most: Looks, notice: &mut dyn FnMut(Notice)) {
+    let mut looks = 0;
     let mut told = false;
     let mut interrupted = false;
     loop {
         let recorded = alive(folder);
         let (alive, undecided, patience) = if recorded.is_empty() {
             let Heirs { found, undecided } = heirs(folder);
-            (found, undecided, FOR_HEIRS)
+            (found, undecided, most.heirs)
         } else {
-            (recorded, false, AFTERWARDS)
+            (recorded, false, most.recorded)
         };
         if alive.is_empty() && !undecided {
             return;
         }
-        if interrupted || started.elapsed() >= patience {
+        if interrupted || looks >= patience {
             if !alive.is_empty() {
                 notice(Notice::LeftRunning(alive));
             }
             return;
         }
-        if !told && !alive.is_empty() && started.elapsed() >= TELL_AFTER {
+        if !told && !alive.is_empty() && looks >= UNTOLD {
             told = true;
             notice(Notice::Outlived(alive));
         }
         match events.recv_timeout(LOOK_AGAIN) {
             Ok(Event::Signal { .. }) => interrupted = true,
-            Ok(Event::Child) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_AGAIN),
+            Ok(Event::Child) => {}
+            Err(RecvTimeoutError::Timeout) => looks += 1,
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(LOOK_AGAIN);
+                looks += 1;
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+    use std::sync::mpsc::channel;
+
     use super::*;
 
     #[test]
@@ -226,5 +248,89 @@ mod tests {
         }
         assert_eq!(exit_code(ExitStatus::from_raw(9)), 137, "killed");
         assert_eq!(exit_code(ExitStatus::from_raw(11 | 0x80)), 139, "with a core dump");
+    }
+
+    const INTERRUPT: Event = Event::Signal { signal: SIGINT, reached_target: false };
+
+    /// A target that ignores signals, and what is told while it gets these interrupts.
+    fn interrupted(interrupts: usize, patience: Duration) -> Vec<Notice> {
+        let mut child = Command::new("sh")
+            .args(["-c", "trap '' INT TERM; echo ready; exec sleep 600"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        let (sender, events) = channel();
+        (0..interrupts).for_each(|_| sender.send(INTERRUPT).unwrap());
+        let mut said = Vec::new();
+        let status = std::thread::scope(|scope| {
+            let (over, is_over) = channel::<()>();
+            scope.spawn(move || {
+                while is_over.recv_timeout(Duration::from_millis(5)) == Err(RecvTimeoutError::Timeout) {
+                    sender.send(Event::Child).unwrap();
+                }
+            });
+            let status = wait(&mut child, &events, patience, &mut |notice| said.push(notice));
+            drop(over);
+            status.unwrap()
+        });
+        assert_eq!(status.signal(), Some(SIGKILL));
+        said
+    }
+
+    #[test]
+    fn a_target_is_killed_at_the_third_interrupt_or_when_patience_ends() {
+        let said = [Notice::Interrupted, Notice::Ending, Notice::Killing];
+        assert_eq!(interrupted(3, Duration::from_secs(3600)), said);
+        assert_eq!(interrupted(2, Duration::from_millis(1)), said);
+    }
+
+    /// A process that lives until its input ends. It is recorded, or may be.
+    fn left_running(folder: &Path, is_recorded: bool) -> Child {
+        let mut child = Command::new("sh");
+        child.args(["-c", "read line"]).stdin(Stdio::piped());
+        if !is_recorded {
+            let request = Request { folder: folder.to_owned(), ..Request::default() };
+            child.env(REQUEST_VARIABLE, serde_json::to_string(&request).unwrap());
+        }
+        let child = child.spawn().unwrap();
+        if is_recorded {
+            std::fs::write(folder.join(format!("{}-1.bubcap", child.id())), "").unwrap();
+        }
+        child
+    }
+
+    #[test]
+    fn what_outlives_the_target_is_waited_for_for_a_while() {
+        for is_recorded in [true, false] {
+            let waiting = |looks: u32, interrupted: bool, ends: bool| {
+                let folder = tempfile::tempdir().unwrap();
+                let mut child = left_running(folder.path(), is_recorded);
+                let (sender, events) = channel();
+                if interrupted {
+                    sender.send(INTERRUPT).unwrap();
+                }
+                let most =
+                    if is_recorded { Looks { recorded: looks, heirs: 0 } } else { Looks { recorded: 0, heirs: looks } };
+                let mut said = Vec::new();
+                outlast(folder.path(), &events, most, &mut |notice| {
+                    said.push(notice);
+                    if ends {
+                        drop(child.stdin.take());
+                    }
+                });
+                drop(child.stdin.take());
+                child.wait().unwrap();
+                (said, vec![child.id()])
+            };
+            let (said, pids) = waiting(u32::MAX, false, true);
+            assert_eq!(said, [Notice::Outlived(pids)], "it is waited for until it ends");
+            let (said, pids) = waiting(2, false, false);
+            assert_eq!(said, [Notice::LeftRunning(pids)]);
+            let (said, pids) = waiting(UNTOLD + 1, false, false);
+            assert_eq!(said, [Notice::Outlived(pids.clone()), Notice::LeftRunning(pids)]);
+            let (said, pids) = waiting(u32::MAX, true, false);
+            assert_eq!(said, [Notice::LeftRunning(pids)], "an interrupt ends it");
+        }
     }
 }
