@@ -484,8 +484,7 @@ fn a_child_forked_before_the_range_is_recorded_too() {
     assert!(spools.iter().all(|spool| spool.ending == Some(Ending::Complete)));
 
     // A child that marks no range says so for itself.
-    let steps =
-        ["inject:1", "nvtx:1", "fork", "inject:1", "end", "push:step", "launch:1:10", "pop"];
+    let steps = ["inject:1", "nvtx:1", "fork", "inject:1", "end", "push:step", "launch:1:10", "pop"];
     let run = Setting::new().window(window).run(&steps);
     let (spool, fault) = (run.assert_untouched().spool(), run.fault());
     assert_eq!(spool.kernels.len(), 10);
