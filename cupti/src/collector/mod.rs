@@ -56,9 +56,9 @@ pub type OnFault = fn(&Failure<'_>);
 pub struct Failure<'a> {
     /// Why.
     pub error: &'a str,
-    /// Buffers that were filled and not written so far.
+    /// Buffers that were filled and not written so far, or not all of them.
     pub lost_buffers: u64,
-    /// Records in them.
+    /// Records in them that were not written.
     pub lost_records: u64,
 }
 

@@ -7,7 +7,7 @@ use super::shared::{Message, Shared};
 use super::strides::Strides;
 use super::texts::Texts;
 use super::{Failure, OnFault, Summary, kinds::kind, pool::Buffer};
-use crate::decode::SizeTable;
+use crate::decode::{SizeTable, record_ends};
 use crate::spool::{CallbackName, Drops, End, Status, Text, Writer};
 use crossbeam_channel::Receiver;
 pub(super) use cupti_sys::bindings::{
@@ -131,12 +131,15 @@ impl Spooler {
             let seq = self.seq;
             self.write(|out| out.strings(seq, &texts));
         }
-        let seq = self.seq;
+        let (seq, buffered) = (self.seq, self.out.buffered());
         self.write(|out| out.buffer(seq, bytes));
         if self.summary.write_error.is_some() {
             self.summary.drops.unwritten_buffers += 1;
             self.lost.buffers += 1;
             self.lost.records += self.summary.records - before;
+            // The first pieces may have been written.
+            let written = usize::try_from(self.out.buffered() - buffered).unwrap_or(0);
+            self.lost.records -= record_ends(self.strides.table(), &bytes[..written]).count() as u64;
             if self.told == Lost::default() {
                 self.tell_losses();
             }

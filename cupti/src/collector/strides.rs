@@ -19,6 +19,11 @@ impl Strides {
         Self { table, measured: FxHashSet::default(), news: Vec::new() }
     }
 
+    /// The sizes so far.
+    pub(super) fn table(&self) -> &SizeTable {
+        &self.table
+    }
+
     /// Sizes that the table did not have or had wrong, since the last call.
     pub(super) fn take_news(&mut self) -> Vec<RecordSize> {
         std::mem::take(&mut self.news)

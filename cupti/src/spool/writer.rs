@@ -22,6 +22,7 @@ pub struct Writer<W> {
     scratch: Vec<u8>,
     packed: Vec<u8>,
     written: u64,
+    buffered: u64,
     growth: Growth,
     failed: bool,
     /// The sizes of the records so far.
@@ -39,6 +40,7 @@ impl<W: Write> Writer<W> {
             scratch: Vec::new(),
             packed: Vec::new(),
             written: 0,
+            buffered: 0,
             growth: Growth::default(),
             failed: false,
             sizes: header.size_table(),
@@ -55,6 +57,11 @@ impl<W: Write> Writer<W> {
     /// Bytes written so far.
     pub fn written(&self) -> u64 {
         self.written
+    }
+
+    /// Bytes of buffers that were written so far, as CUPTI filled them.
+    pub(crate) fn buffered(&self) -> u64 {
+        self.buffered
     }
 
     /// The writer underneath.
@@ -108,8 +115,11 @@ impl<W: Write> Writer<W> {
     }
 
     fn pieces(&mut self, encoding: Encoding, seq: u64, bytes: &[u8], about: usize) -> io::Result<()> {
-        let mut pieces = pieces(&self.sizes, bytes, about).into_iter();
-        pieces.try_for_each(|piece| self.built(Tag::Buffer, encoding, |payload| encode_buffer(payload, seq, piece)))
+        for piece in pieces(&self.sizes, bytes, about) {
+            self.built(Tag::Buffer, encoding, |payload| encode_buffer(payload, seq, piece))?;
+            self.buffered += piece.len() as u64;
+        }
+        Ok(())
     }
 
     fn learn(&mut self, sizes: &[RecordSize]) {

@@ -274,6 +274,24 @@ fn a_file_that_cannot_be_written_is_told_where_that_is_possible() {
 }
 
 #[test]
+fn each_record_of_a_buffer_that_is_written_in_part_is_in_the_spool_or_lost() {
+    let steps = ["inject:1", "launch:1:15000", "sleep:700"];
+    let whole = Setting::new().run(&steps);
+    whole.assert_untouched();
+    let size = std::fs::metadata(&inject::spools(whole.folder.path()).unwrap()[0]).unwrap().len();
+    let mut in_part = 0;
+    for sixth in 1..6 {
+        let limit = format!("limit:{}", size * sixth / 6);
+        let run = Setting::new().run(&[&[limit.as_str()], &steps[..]].concat());
+        let (spool, fault) = (run.assert_untouched().spool(), run.fault());
+        assert_eq!(spool.records + fault.lost_records, 2 * 15_000, "{limit}: {fault:?}");
+        assert_eq!(fault.lost_buffers, 1);
+        in_part += usize::from(spool.records > 0);
+    }
+    assert!(in_part > 0);
+}
+
+#[test]
 fn buffers_that_cupti_keeps_are_counted_however_the_program_ends() {
     // What still runs is waited for by no fetch; at an end in order it is taken as it is.
     for (steps, held, outstanding) in [
