@@ -145,4 +145,19 @@ impl Losses {
     pub fn is_damaged(&self) -> bool {
         self.damaged_at.is_some()
     }
+
+    /// These and `more` together.
+    pub(crate) fn and(self, more: Self) -> Self {
+        Self {
+            dropped_records: self.dropped_records.saturating_add(more.dropped_records),
+            ops_without_time: self.ops_without_time.saturating_add(more.ops_without_time),
+            unfinished_ops: self.unfinished_ops.saturating_add(more.unfinished_ops),
+            unreadable_records: self.unreadable_records.saturating_add(more.unreadable_records),
+            held_buffers: self.held_buffers.saturating_add(more.held_buffers),
+            cut_bytes: self.cut_bytes.saturating_add(more.cut_bytes),
+            impossible_times: self.impossible_times.saturating_add(more.impossible_times),
+            duplicate_records: self.duplicate_records.saturating_add(more.duplicate_records),
+            damaged_at: self.damaged_at.or(more.damaged_at),
+        }
+    }
 }

@@ -8,7 +8,7 @@ use bubblescope::analysis::{Analysis, FindingId, FullAnalysis, Options, analyze,
 use bubblescope::export::{CSV_COLUMNS, chrome, csv};
 use bubblescope::open::open;
 use bubblescope::trace::{
-    CallInput, CorrelationId, Detail, EventInput, GraphId, OpInput, OpKind, OverheadKind, RangeKind, StreamKind,
+    CallInput, CorrelationId, Detail, EventInput, GraphId, Ns, OpInput, OpKind, OverheadKind, RangeKind, StreamKind,
     SyncInput, SyncKind, Trace, TraceBuilder,
 };
 use proptest::prelude::*;
@@ -67,7 +67,7 @@ fn eventful(times: &[(i64, i64)]) -> Trace {
             stream,
             event: (index % 2 == 0).then_some(3),
             event_sync: None,
-            awaited_record: CorrelationId(index as u64 % 3),
+            awaited_record: CorrelationId((index as u64 % 3).wrapping_sub(u64::from(index % 7 == 0))),
             correlation,
         });
         if let Some(stream) = stream {
@@ -353,6 +353,53 @@ fn a_damaged_export_says_so() {
         assert_eq!(figures(&read), figures(&trace));
         assert_eq!(read.meta.warnings.is_empty(), same, "{:?}", read.meta.warnings);
     }
+}
+
+/// Events that tell nothing that only this export tells, as when another tool adds them or changes them, stand where they
+/// were among those that do.
+#[test]
+fn events_without_our_arguments_keep_their_times() {
+    let trace = recorded();
+    let mut json: Value = {
+        let mut text = Vec::new();
+        chrome(&trace, &Analysis::default(), &mut text).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    };
+    let Value::Array(events) = &mut json["traceEvents"] else { panic!("traceEvents is a list") };
+    for arguments in events.iter_mut().step_by(3).filter_map(|event| event["args"].as_object_mut()) {
+        ["lane", "thread", "process", "detail"].iter().for_each(|key| drop(arguments.remove(*key)));
+    }
+    let read = bubblescope::import::kineto::read(serde_json::to_vec(&json).unwrap().as_slice()).unwrap();
+    let times = |trace: &Trace| {
+        let absolute = |time: &Ns| trace.meta.epoch_ns + time.0;
+        let both = |start: &[Ns], end: &[Ns]| {
+            let mut times: Vec<_> = start.iter().map(absolute).zip(end.iter().map(absolute)).collect();
+            times.sort_unstable();
+            times
+        };
+        [both(&trace.ops.start, &trace.ops.end), both(&trace.calls.start, &trace.calls.end)]
+    };
+    assert!(times(&read) == times(&trace));
+}
+
+/// Counts as large as counts can be, and what is lost besides.
+#[test]
+fn losses_never_overflow() {
+    let mut text = Vec::new();
+    chrome(&recorded(), &Analysis::default(), &mut text).unwrap();
+    let mut json: Value = serde_json::from_slice(&text).unwrap();
+    let losses = json["bubblescope"]["meta"]["losses"].as_object_mut().unwrap();
+    losses.values_mut().for_each(|value| *value = u64::MAX.into());
+    let Value::Array(events) = &mut json["traceEvents"] else { panic!("traceEvents is a list") };
+    let slices = events.iter_mut().filter(|event| event["cat"] == "kernel");
+    for (event, (key, value)) in slices.zip([("dur", Value::Null), ("ts", "x".into()), ("ts", (1_u64 << 55).into())]) {
+        event[key] = value;
+    }
+    let text = serde_json::to_string(&json).unwrap().replacen("\"traceEvents\":[", "\"traceEvents\":[{@},", 1);
+    let read = bubblescope::import::kineto::read(text.as_bytes()).unwrap();
+    let found = serde_json::to_value(read.meta.losses).unwrap();
+    assert!(found.as_object().unwrap().values().all(|count| *count == u64::MAX), "{found}");
+    of(&read);
 }
 
 /// Cells of a table as RFC 4180 has them.

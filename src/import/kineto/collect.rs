@@ -180,7 +180,7 @@ impl Collector {
         }
     }
 
-    /// The start and end of an event, if they can be true.
+    /// The start and end of an event as the builder takes them, if they can be true.
     fn times(&mut self, event: &Event<'_>, at: u64, notes: &mut Notes) -> Option<(i64, i64)> {
         let losses = &mut self.builder.meta.losses;
         let is_op = matches!(event.category, Category::Kernel | Category::Copy | Category::Memset);
@@ -203,7 +203,8 @@ impl Collector {
             notes.count("events have times that no clock shows: left out", Some(at));
             return None;
         }
-        Some((start, end))
+        let zero = self.builder.zero;
+        Some((start.saturating_add(zero), end.saturating_add(zero)))
     }
 
     fn name(&mut self, text: Text<'_>, at: u64, notes: &mut Notes) -> NameId {
@@ -304,7 +305,7 @@ impl Collector {
             stream: known(arguments.stream).filter(|&stream| stream != u32::MAX),
             awaited_stream: known(arguments.awaited_stream).filter(|&stream| stream != u32::MAX),
             awaited_event: known(arguments.awaited_event),
-            awaited_record: CorrelationId(known(arguments.awaited_record).map_or(0, u64::from)),
+            awaited_record: CorrelationId(arguments.awaited_record.filter(|&id| id <= u64::from(u32::MAX)).unwrap_or(0)),
         });
     }
 

@@ -141,7 +141,7 @@ pub(super) struct Arguments<'a> {
     pub(super) sync_kind: Option<Text<'a>>,
     pub(super) awaited_stream: Option<i64>,
     pub(super) awaited_event: Option<i64>,
-    pub(super) awaited_record: Option<i64>,
+    pub(super) awaited_record: Option<u64>,
     pub(super) own: OwnArguments,
 }
 
@@ -244,7 +244,7 @@ fn arguments<'a>(lexer: &mut Lexer<'a>, into: &mut Arguments<'a>, own: bool) -> 
             b"cuda_sync_kind" => into.sync_kind = text(lexer.value()?),
             b"wait_on_stream" => into.awaited_stream = signed(lexer.value()?),
             b"wait_on_cuda_event_id" => into.awaited_event = signed(lexer.value()?),
-            b"wait_on_cuda_event_record_corr_id" => into.awaited_record = signed(lexer.value()?),
+            b"wait_on_cuda_event_record_corr_id" => into.awaited_record = whole(lexer.value()?),
             _ if own => own_argument(lexer, key, &mut into.own)?,
             _ => lexer.skip()?,
         }

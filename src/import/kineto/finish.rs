@@ -97,7 +97,7 @@ impl Collector {
         let Self { mut builder, calls, ranges, own, .. } = self;
         let meta = &mut builder.meta;
         meta.losses.unreadable_records += lost;
-        meta.losses.damaged_at = meta.losses.damaged_at.or(damaged_at);
+        meta.losses.damaged_at = damaged_at;
         if let Some(own) = own {
             let mut trace = builder.finish_watched(watch)?;
             own.put_right(&mut trace, damaged_at.is_some());

@@ -6,7 +6,7 @@ use super::event::{Category, Event, OwnArguments};
 use super::lexer::Text;
 use crate::import::Notes;
 use crate::trace::{
-    CallInput, ContextIdx, CorrelationId, Detail, EventInput, GraphId, Interval, NameId, Ns, OpInput, OpKind, Outline,
+    CallInput, ContextIdx, CorrelationId, Detail, EventInput, GraphId, Interval, Losses, NameId, Ns, OpInput, OpKind, Outline,
     ProcessIdx, RangeKind, StreamIdx, SyncInput, ThreadIdx, Trace,
 };
 
@@ -69,6 +69,8 @@ impl Collector {
                 self.builder.zero = SHIFT;
                 let meta = &mut self.builder.meta;
                 meta.epoch_ns = meta.epoch_ns.saturating_sub(SHIFT);
+                // What is lost from here on is added to that in the end: counts of a file may be as large as any.
+                meta.losses = Losses::default();
                 if let Some(measured) = meta.workload.as_mut().and_then(|run| run.measured.as_mut()) {
                     *measured = moved(*measured, Ns(SHIFT));
                 }
@@ -84,7 +86,6 @@ impl Collector {
     /// Takes an event as it was exported; false when it does not tell all that this takes.
     pub(super) fn own_event(&mut self, event: &Event<'_>, start: i64, end: i64) -> bool {
         let Some(own) = &self.own else { return false };
-        let (start, end) = (start.saturating_add(SHIFT), end.saturating_add(SHIFT));
         let arguments = &event.arguments;
         let at: OwnArguments = arguments.own;
         let correlation = CorrelationId(arguments.correlation);
@@ -135,7 +136,7 @@ impl Collector {
                     stream,
                     event: arguments.awaited_event.and_then(|event| u32::try_from(event).ok()),
                     event_sync: at.event_sync,
-                    awaited_record: CorrelationId(arguments.awaited_record.map_or(0, i64::cast_unsigned)),
+                    awaited_record: CorrelationId(arguments.awaited_record.unwrap_or(0)),
                     correlation,
                 });
             }
@@ -189,7 +190,7 @@ impl Own {
         if exported.epoch_ns == 0 {
             trace.meta.epoch_ns = 0;
         }
-        trace.meta.losses.duplicate_records = exported.losses.duplicate_records;
+        trace.meta.losses = exported.losses.and(trace.meta.losses);
         if is_damaged {
             // What is missing may have stood anywhere, whatever the trace was recorded in.
             "kineto".clone_into(&mut trace.meta.source.format);
