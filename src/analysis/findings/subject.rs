@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::{Candidate, Evidence, FindingId, FindingLimits, Options};
 use crate::analysis::bubbles::Host;
@@ -197,12 +197,17 @@ impl<'a> Subject<'a> {
             |calls: &[CallIdx], call: Option<CallIdx>| call.is_some_and(|call| calls.binary_search(&call).is_ok());
         let ours = |call: Option<CallIdx>| among(&own, call);
         let mut idle = Idle::default();
-        for (turn, bubble) in self.bubbles().enumerate() {
+        let bubbles = self.analysis.devices.iter().flat_map(|device| device.bubbles.iter().map(move |b| (device, b)));
+        for (turn, (device, bubble)) in bubbles.enumerate() {
             if self.until.is_over_at(turn) {
                 break;
             }
             let blamed = bubble.root.call.filter(|_| bubble.root.cause.blames_call());
             let theirs = among(&all, blamed) && !ours(blamed);
+            if theirs {
+                let parts = device.segments_of(bubble).iter().filter(|part| ours(part.call()));
+                idle.beside += parts.map(|part| part.interval.len()).sum::<Ns>();
+            }
             let drained = ours(bubble.drained_by.map(|drain| drain.call)) && !theirs;
             if drained {
                 idle.drained += bubble.interval.len();
@@ -256,57 +261,15 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The same of some calls out of `all` of one pattern, so that each bubble is counted with one of them.
+    /// The same of some calls out of `all` of one pattern. Each bubble counts with one of them, so what passed of it in
+    /// others is said as well.
     fn idle_text_among(&self, calls: &[CallIdx], all: &[CallIdx]) -> String {
         let idle = self.bubbles_among(calls, all);
-        if idle.caused > idle.drained {
-            let bubbles = counted(idle.caused_count, "bubble exists", "bubbles exist");
-            return format!("; {bubbles} because of that, {}", long(idle.caused_count, idle.caused));
-        }
-        if idle.count == 0 {
-            return String::new();
-        }
-        let bubbles = counted(idle.count, "bubble", "bubbles");
-        let drained = format!("; {bubbles} began while the host waited, {}", long(idle.count, idle.drained));
-        // The call emptied the device, and something else kept it empty: both must be said, or the two contradict.
-        match idle.others.iter().max_by_key(|&(_, &long)| long) {
-            Some((cause, &long)) if long.0 > idle.drained.0 / 2 => {
-                let part = if long == idle.drained { "All".to_owned() } else { time(long) };
-                format!(
-                    "{drained}. {part} of that has another root cause, {cause}: the promise is that the host gets there \
-                     while the GPU still runs, not that it goes away"
-                )
-            }
-            _ => drained,
-        }
-    }
-
-    /// Each bubble counts with one call: how much of those of the others passed in some calls out of `all` of one pattern.
-    fn beside_text(&self, calls: &[CallIdx], all: &[CallIdx]) -> String {
-        if calls.len() == all.len() {
-            return String::new();
-        }
-        let [ours, all]: [FxHashSet<CallIdx>; 2] = [calls, all].map(|calls| calls.iter().copied().collect());
-        let mut beside = Ns::ZERO;
-        let bubbles = self.analysis.devices.iter().flat_map(|device| device.bubbles.iter().map(move |b| (device, b)));
-        for (turn, (device, bubble)) in bubbles.enumerate() {
-            if self.until.is_over_at(turn) {
-                break;
-            }
-            let blamed = bubble.root.call.filter(|_| bubble.root.cause.blames_call());
-            if blamed.is_some_and(|call| all.contains(&call) && !ours.contains(&call)) {
-                let parts = device.segments_of(bubble).iter();
-                beside += parts
-                    .filter(|part| part.call().is_some_and(|call| ours.contains(&call)))
-                    .map(|part| part.interval.len())
-                    .sum::<Ns>();
-            }
-        }
-        if beside == Ns::ZERO {
-            String::new()
-        } else {
-            format!("; {} of the others' bubbles passed in it", time(beside))
-        }
+        let beside = match idle.beside {
+            Ns::ZERO => String::new(),
+            beside => format!("; {} of the others' bubbles passed in it", time(beside)),
+        };
+        idle.own_text() + &beside
     }
 
     /// A candidate whose change concerns calls.
@@ -316,9 +279,7 @@ impl<'a> Subject<'a> {
             id,
             title,
             count: calls.len() as u64,
-            evidence: self.evidence(groups, |group| {
-                self.idle_text_among(&group.calls, &calls) + &self.beside_text(&group.calls, &calls)
-            }),
+            evidence: self.evidence(groups, |group| self.idle_text_among(&group.calls, &calls)),
             remedy: words.remedy,
             changes: words.changes,
             change: format!("{}: {}", id, words.change),
@@ -389,6 +350,34 @@ pub(super) struct Idle {
     pub(super) others: BTreeMap<Cause, Ns>,
     /// Those, the bubbles whose root is one of the calls, and refills.
     pub(super) total: Ns,
+    /// What passed in the calls of bubbles that count with others.
+    pub(super) beside: Ns,
+}
+
+impl Idle {
+    /// What the bubbles show that some calls caused, or else those that began while they waited.
+    fn own_text(&self) -> String {
+        if self.caused > self.drained {
+            let bubbles = counted(self.caused_count, "bubble exists", "bubbles exist");
+            return format!("; {bubbles} because of that, {}", long(self.caused_count, self.caused));
+        }
+        if self.count == 0 {
+            return String::new();
+        }
+        let bubbles = counted(self.count, "bubble", "bubbles");
+        let drained = format!("; {bubbles} began while the host waited, {}", long(self.count, self.drained));
+        // The call emptied the device, and something else kept it empty: both must be said, or the two contradict.
+        match self.others.iter().max_by_key(|&(_, &long)| long) {
+            Some((cause, &long)) if long.0 > self.drained.0 / 2 => {
+                let part = if long == self.drained { "All".to_owned() } else { time(long) };
+                format!(
+                    "{drained}. {part} of that has another root cause, {cause}: the promise is that the host gets there \
+                     while the GPU still runs, not that it goes away"
+                )
+            }
+            _ => drained,
+        }
+    }
 }
 
 /// How long so many things are together.

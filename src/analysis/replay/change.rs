@@ -86,6 +86,13 @@ pub struct TracerCost {
     pub per_latency: Ns,
 }
 
+impl TracerCost {
+    /// The greater of each of two.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { per_call: self.per_call.max(other.per_call), per_latency: self.per_latency.max(other.per_latency) }
+    }
+}
+
 impl Default for TracerCost {
     /// Fitted on H200 recordings of CUPTI 13.0 against unprofiled runs of the same program: 1.0 µs each.
     fn default() -> Self {

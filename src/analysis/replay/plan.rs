@@ -20,6 +20,7 @@ pub(super) fn plan(
     until: Until<'_>,
 ) -> Plan {
     let mut plan = Plan::default();
+    let mut host: Option<u32> = None;
     let mut planner = Planner { trace, waits, model, step_of_call, actions: Vec::new() };
     for change in changes {
         match change {
@@ -31,11 +32,12 @@ pub(super) fn plan(
             Change::Pinned => planner.pin_copies(),
             Change::NoStreamWaits => plan.no_events = true,
             Change::NoDefaultStream => plan.no_default_stream = true,
-            Change::Host { millionths } => plan.host_millionths = *millionths,
-            Change::NoTracer(cost) => plan.tracer = Some(*cost),
+            Change::Host { millionths } => host = Some(host.map_or(*millionths, |known| known.min(*millionths))),
+            Change::NoTracer(cost) => plan.tracer = Some(plan.tracer.map_or(*cost, |known| known.and(*cost))),
             Change::Graph => {}
         }
     }
+    plan.host_millionths = host.unwrap_or(plan.host_millionths);
     plan.unmarked = planner.unmarked();
     // Last, because a call that is not made does not part a run of launches.
     if changes.contains(&Change::Graph) {

@@ -183,6 +183,7 @@ proptest! {
         let replay = Replay::new(&trace, &waits, None);
         let mut all: Vec<Change> = changes().pop().unwrap();
         all.push(Change::Usual(CallSet::All));
+        all.extend(["host=0.5", "host=2", "host=0.9", "no-tracer=1500", "no-tracer=100"].map(|text| text.parse().unwrap()));
         let forth = replay.with(&all);
         all.reverse();
         all.rotate_left(turn);
