@@ -305,7 +305,9 @@ impl Collector {
             stream: known(arguments.stream).filter(|&stream| stream != u32::MAX),
             awaited_stream: known(arguments.awaited_stream).filter(|&stream| stream != u32::MAX),
             awaited_event: known(arguments.awaited_event),
-            awaited_record: CorrelationId(arguments.awaited_record.filter(|&id| id <= u64::from(u32::MAX)).unwrap_or(0)),
+            awaited_record: CorrelationId(
+                arguments.awaited_record.filter(|&id| id <= u64::from(u32::MAX)).unwrap_or(0),
+            ),
         });
     }
 

@@ -6,8 +6,8 @@ use super::event::{Category, Event, OwnArguments};
 use super::lexer::Text;
 use crate::import::Notes;
 use crate::trace::{
-    CallInput, ContextIdx, CorrelationId, Detail, EventInput, GraphId, Interval, Losses, NameId, Ns, OpInput, OpKind, Outline,
-    ProcessIdx, RangeKind, StreamIdx, SyncInput, ThreadIdx, Trace,
+    CallInput, ContextIdx, CorrelationId, Detail, EventInput, GraphId, Interval, Losses, NameId, Ns, OpInput, OpKind,
+    Outline, ProcessIdx, RangeKind, StreamIdx, SyncInput, ThreadIdx, Trace,
 };
 
 /// Where the export puts what the trace holds beside its events.
