@@ -31,6 +31,20 @@ fn every_real_trace_has_its_known_figures() {
     }
 }
 
+/// Events of kinds that tell nothing here may look as they like.
+#[test]
+fn kinds_that_are_of_no_use_do_no_harm() {
+    let kernel = r#"{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":5,"dur":2,"args":{"device":0,"stream":7}}"#;
+    for kind in ["python_function", "ac2g", "fwdbwd", "gpu_user_annotation", "cuda_event", "host_function", "other"] {
+        for times in ["", r#","ts":1"#, r#","ts":"x","dur":"y""#, r#","ts":1,"dur":-1"#, r#","ts":1e300,"dur":1"#] {
+            let text = format!(r#"[{kernel},{{"ph":"X","cat":"{kind}","name":"n","pid":1,"tid":1{times}}}]"#);
+            let trace = kineto::read(text.as_bytes()).unwrap();
+            assert_eq!((trace.ops.len(), trace.names.len()), (1, 1), "{text}");
+            assert_eq!((&trace.meta.losses, &trace.meta.warnings), (&Default::default(), &Vec::new()), "{text}");
+        }
+    }
+}
+
 /// The figures in the form of the known answers, which end a bubble at an op of no length too, as files that round to
 /// microseconds have them. Here such an op is no device time, and the bubble around it one.
 fn known(trace: &Trace) -> Value {

@@ -116,9 +116,9 @@ impl Pool {
         self.allocated.load(Ordering::Relaxed).div_ceil(self.large)
     }
 
-    /// Large buffers that are free.
+    /// How many large buffers have as much memory as all that are free.
     pub(super) fn ready(&self) -> usize {
-        self.free.take.len()
+        self.free.take.len() + self.free_small.take.len() * SMALL.min(self.large) / self.large
     }
 
     /// Maps and touches so many more buffers, or until the half of the memory for large ones is used up.
@@ -222,11 +222,26 @@ mod tests {
             pool.give_back(buffer, 10);
         }
         pool.give_up(3);
-        assert_eq!((pool.ready(), allocated()), (4, 5 << 20), "small ones first");
+        assert_eq!((pool.free.take.len(), pool.ready(), allocated()), (4, 5, 5 << 20), "small ones first");
         pool.give_up(3);
         assert_eq!((pool.ready(), allocated()), (2, 2 << 20), "then large ones");
         pool.give_up(usize::MAX);
         assert_eq!((pool.ready(), allocated()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_mapped_is_held_or_ready_whatever_size_it_has() {
+        let pool = Pool::new(1 << 20, 8 << 20);
+        let mut held: Vec<Buffer> = std::iter::from_fn(|| pool.take()).collect();
+        assert_eq!((pool.mapped(), pool.ready()), (8, 0));
+        // Small ones come back first, as large ones are held for long.
+        while let Some(buffer) = held.pop() {
+            pool.give_back(buffer, 10);
+            let bytes: usize = held.iter().map(|buffer| buffer.len).sum();
+            assert_eq!(pool.mapped() - pool.ready(), bytes.div_ceil(1 << 20));
+        }
+        pool.give_up(2);
+        assert_eq!((pool.mapped(), pool.ready()), (6, 6));
     }
 
     #[test]

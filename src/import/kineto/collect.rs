@@ -149,6 +149,7 @@ impl Collector {
         self.lasting += 1;
         match event.category {
             Category::Unused => return,
+            Category::EventRecord | Category::HostFunction if !self.is_own() => return,
             Category::Absent => {
                 if let Id::Name(name) = event.process {
                     self.legacy |= matches!(name.raw, b"CPU functions" | b"CUDA functions");
