@@ -34,7 +34,8 @@ fn every_real_trace_has_its_known_figures() {
 /// Events of kinds that tell nothing here may look as they like.
 #[test]
 fn kinds_that_are_of_no_use_do_no_harm() {
-    let kernel = r#"{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":5,"dur":2,"args":{"device":0,"stream":7}}"#;
+    let kernel =
+        r#"{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":5,"dur":2,"args":{"device":0,"stream":7}}"#;
     for kind in ["python_function", "ac2g", "fwdbwd", "gpu_user_annotation", "cuda_event", "host_function", "other"] {
         for times in ["", r#","ts":1"#, r#","ts":"x","dur":"y""#, r#","ts":1,"dur":-1"#, r#","ts":1e300,"dur":1"#] {
             let text = format!(r#"[{kernel},{{"ph":"X","cat":"{kind}","name":"n","pid":1,"tid":1{times}}}]"#);
