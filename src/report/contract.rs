@@ -163,11 +163,28 @@ pub struct Device {
     /// Idle time by the root cause of its bubbles. Sums to `idle_ns`.
     #[schemars(schema_with = "ns_by::<Cause>")]
     pub idle_by_root: BTreeMap<Cause, Ns>,
+    /// The calls that are to blame for bubbles, by cause and API, of whichever most idle time is first. What no call is to
+    /// blame for is not in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blamed: Vec<Blamed>,
     /// Idle time by where it went. Sums to `idle_ns`.
     #[schemars(schema_with = "ns_by::<SegmentKind>")]
     pub idle_by_segment: BTreeMap<SegmentKind, Ns>,
     /// Its streams. Their gaps are not idle time of the device and must not be added up.
     pub streams: Vec<Stream>,
+}
+
+/// The calls of one API that are to blame for bubbles of one cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Blamed {
+    /// The root cause of the bubbles.
+    pub cause: Cause,
+    /// The API's name, without version suffixes.
+    pub api: String,
+    /// How many bubbles.
+    pub bubbles: u64,
+    /// Their length. It is inside the cause's part of `idle_by_root`.
+    pub idle_ns: Ns,
 }
 
 /// How long a device waited in collectives for another one.

@@ -1,15 +1,17 @@
 //! Makes a [`Report`] of a trace and its analysis.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use super::contract::{
-    Bubble, BubbleFigures, Device, DrainedBy, HistogramBucket, IterationSource, Iterations, Launches, PeerWait,
+    Blamed, Bubble, BubbleFigures, Device, DrainedBy, HistogramBucket, IterationSource, Iterations, Launches, PeerWait,
     Process, Quality, Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, Tool, Window,
     Workload,
 };
 use super::demangle::demangle;
-use crate::analysis::{self, Analysis, DeviceAnalysis, Percentiles, SyncCallRow};
-use crate::trace::{CallIdx, DeviceIdx, Interval, NameId, OpIdx, RangeIdx, Trace};
+use crate::analysis::{self, Analysis, Cause, DeviceAnalysis, Percentiles, SyncCallRow};
+use crate::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, RangeIdx, Trace};
 
 /// What a report says beyond the analysis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,9 +100,25 @@ fn device_figures(trace: &Trace, found: &DeviceAnalysis) -> Device {
         ops: found.ops,
         bubbles: bubble_figures(found),
         idle_by_root: found.idle_by_root.clone(),
+        blamed: blamed(trace, found),
         idle_by_segment: found.idle_by_segment.clone(),
         streams: found.streams.iter().filter_map(|figures| stream(trace, figures)).collect(),
     }
+}
+
+/// Whose calls the bubbles of a device are, by cause.
+fn blamed(trace: &Trace, found: &DeviceAnalysis) -> Vec<Blamed> {
+    let mut by_call: BTreeMap<(Cause, &str), (u64, Ns)> = BTreeMap::new();
+    for bubble in &found.bubbles {
+        let Some(call) = bubble.root.call.filter(|_| bubble.root.cause.blames_call()) else { continue };
+        let (bubbles, idle) = by_call.entry((bubble.root.cause, trace.call_name(call))).or_default();
+        *bubbles += 1;
+        *idle += bubble.interval.len();
+    }
+    let row = |((cause, api), (bubbles, idle_ns))| Blamed { cause, api: String::from(api), bubbles, idle_ns };
+    let mut blamed: Vec<Blamed> = by_call.into_iter().map(row).collect();
+    blamed.sort_by_key(|blamed| std::cmp::Reverse(blamed.idle_ns));
+    blamed
 }
 
 fn device_number(trace: &Trace, device: DeviceIdx) -> u32 {
@@ -314,8 +332,7 @@ impl Names<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{Cause, Confidence, SegmentKind, analyze};
-    use crate::trace::Ns;
+    use crate::analysis::{Confidence, SegmentKind, analyze};
     use crate::trace::{CallInput, CorrelationId, Detail, GraphId, OpInput, OpKind, TraceBuilder};
 
     /// Two kernels in each of `rounds` rounds, the host waiting after the second.
@@ -379,6 +396,9 @@ mod tests {
         assert_eq!((device.bubbles.count, device.bubbles.max_ns), (5, Ns(60_000)));
         assert_eq!(device.idle_by_root.values().copied().sum::<Ns>(), device.idle_ns);
         assert_eq!(device.idle_by_segment.values().copied().sum::<Ns>(), device.idle_ns);
+        let [blamed] = device.blamed.as_slice() else { panic!("{:?}", device.blamed) };
+        assert_eq!((blamed.cause, blamed.api.as_str(), blamed.bubbles), (Cause::Sync, "cuStreamSynchronize", 2));
+        assert_eq!(blamed.idle_ns, device.idle_by_root[&Cause::Sync]);
         assert_eq!((device.streams[0].stream, device.streams[0].pid), (7, 4242));
         assert_eq!(report.processes[0].threads[0].calls, 9);
         assert_eq!(report.sync_calls[0].api, "cuStreamSynchronize");

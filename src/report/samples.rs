@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::compare::{Alignment, Compare, Origin, Recorded, Repetition, Setting, Skipped};
 use super::contract::{
-    Bubble, BubbleFigures, Device, DrainedBy, Evidence, Finding, IterationSource, Iterations, Launches, PeerWait,
-    Process, Quality, Replay, Report, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, WhatIf, Window,
-    Workload,
+    Blamed, Bubble, BubbleFigures, Device, DrainedBy, Evidence, Finding, IterationSource, Iterations, Launches,
+    PeerWait, Process, Quality, Replay, Report, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, WhatIf,
+    Window, Workload,
 };
 use crate::analysis::{Cause, Confidence, FindingId, Rule, SegmentKind, Severity};
 use crate::trace::{CaptureMode, Ns, StreamKind};
@@ -54,6 +54,7 @@ pub(super) fn device(number: u32, compute: i64, copy: i64, roots: &[(Cause, i64)
             histogram: Vec::new(),
         },
         idle_by_root: roots.iter().map(|&(cause, ns)| (cause, Ns(ns))).collect(),
+        blamed: roots.iter().filter_map(|&(cause, ns)| blamed(cause, ns, count)).collect(),
         idle_by_segment: BTreeMap::from([
             (SegmentKind::SyncReturn, Ns(idle / 2)),
             (SegmentKind::LaunchLatency, Ns(idle - idle / 2)),
@@ -68,6 +69,18 @@ pub(super) fn device(number: u32, compute: i64, copy: i64, roots: &[(Cause, i64)
             stream_gap_ns: Ns(idle),
         }],
     }
+}
+
+/// The calls of one API that are to blame for all of a cause.
+fn blamed(cause: Cause, ns: i64, bubbles: u64) -> Option<Blamed> {
+    let api = match cause {
+        Cause::Sync => "cuStreamSynchronize",
+        Cause::BlockingCopy => "cuMemcpyDtoH",
+        Cause::Allocation => "cuMemFree",
+        Cause::ModuleLoad => "cuModuleLoadData",
+        _ => return None,
+    };
+    Some(Blamed { cause, api: api.to_owned(), bubbles, idle_ns: Ns(ns) })
 }
 
 /// A recording without anything to complain of.

@@ -3,7 +3,7 @@
 use super::{Style, render, render_compare, render_gate};
 use crate::analysis::{Cause, FindingId};
 use crate::report::compare::Compare;
-use crate::report::contract::Report;
+use crate::report::contract::{Blamed, Report};
 use crate::report::{Limit, gate, samples};
 use crate::trace::Ns;
 use unicode_width::UnicodeWidthStr;
@@ -75,13 +75,39 @@ fn the_largest_cause_is_named_without_a_finding() {
     assert!(!many.contains(" once, at "), "{many}");
     let device = &mut report.devices[0];
     device.idle_by_root.insert(Cause::ModuleLoad, device.idle_ns);
+    device.blamed.clear();
     report.bubbles[0].dur_ns = device.idle_ns;
     report.bubbles[0].root.cause = Cause::ModuleLoad;
     report.bubbles[0].root.api = Some("cuModuleLoadData".to_owned());
     let once = told(&report);
-    assert!(once.contains("GPU code was being loaded or compiled, in cuModuleLoadData; "), "{once}");
+    assert!(once.contains("GPU code was being loaded or compiled; "), "{once}");
     assert!(once.contains("No pattern that repeats"), "{once}");
     assert!(once.contains("of that once, at 36.201 ms, in cuModuleLoadData"), "{once}");
+}
+
+/// The longest bubble may be another call's than most idle time, and another cause's calls may have caused more.
+#[test]
+fn the_calls_of_most_idle_time_are_named() {
+    let mut report = samples::sync_bound();
+    let (cause, part) = (Cause::ModuleLoad, report.devices[0].idle_ns);
+    report.devices[0].idle_by_root = [(cause, part)].into();
+    report.bubbles[0].root.cause = cause;
+    report.bubbles[0].root.api = Some("cuModuleGetFunction".to_owned());
+    let mut told = |parts: &[(&str, i64)]| {
+        let blamed = |&(api, ns)| Blamed { cause, api: String::from(api), bubbles: 1, idle_ns: Ns(ns) };
+        report.devices[0].blamed = parts.iter().map(blamed).collect();
+        report.devices[0]
+            .blamed
+            .insert(0, Blamed { cause: Cause::Sync, api: "cuCtxSynchronize".to_owned(), bubbles: 9, idle_ns: part });
+        let text = text(&report, Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+        text.split_once("All of that: ").unwrap().1.to_owned()
+    };
+    let because = "GPU code was being loaded or compiled";
+    assert!(told(&[("cuModuleLoadData", part.0)]).starts_with(&format!("{because}, in cuModuleLoadData")));
+    let most = told(&[("cuModuleLoadData", part.0 * 3 / 4), ("cuModuleGetFunction", part.0 / 4)]);
+    assert!(most.starts_with(&format!("{because}, 75.0 % of it in cuModuleLoadData")), "{most}");
+    let nearly = told(&[("cuModuleLoadData", part.0 - 1), ("cuModuleGetFunction", 1)]);
+    assert!(nearly.starts_with(&format!("{because}, >99.9 % of it in cuModuleLoadData")), "{nearly}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(super) fn verdict(report: &Report, out: &mut dyn Write, style: Style) -> io:
         return Ok(());
     }
     if let Some((cause, part)) = largest(&worst.idle_by_root) {
-        let whose = blamed(report, cause).map_or_else(String::new, |api| format!(", in {api}"));
+        let whose = blamed(worst, cause, part);
         let share = if part == worst.idle_ns { "All".to_owned() } else { percent_of(part, worst.idle_ns) };
         let once = longest_of(report, worst).map_or_else(String::new, |bubble| {
             let within = if whose.is_empty() { within(bubble) } else { String::new() };
@@ -106,14 +106,11 @@ fn gpu(device: &Device, was: &str) -> String {
     }
 }
 
-/// The call that caused the most bubbles, for causes that are calls.
-fn blamed(report: &Report, cause: Cause) -> Option<String> {
-    if !matches!(cause, Cause::Sync | Cause::BlockingCopy | Cause::Allocation) {
-        let longest = report.bubbles.first().filter(|bubble| bubble.root.cause == cause && cause.blames_call());
-        return longest?.root.api.as_deref().map(harmless);
-    }
-    let row = report.sync_calls.iter().max_by_key(|row| row.bubbles_caused_ns)?;
-    (row.bubbles_caused_ns > Ns::ZERO).then(|| harmless(&row.api))
+/// The calls that most of a cause's part is to blame on, as the end of a sentence about that part.
+fn blamed(device: &Device, cause: Cause, part: Ns) -> String {
+    let Some(most) = device.blamed.iter().find(|blamed| blamed.cause == cause) else { return String::new() };
+    let share = if most.idle_ns == part { String::new() } else { format!("{} of it ", percent_of(most.idle_ns, part)) };
+    format!(", {share}in {}", harmless(&most.api))
 }
 
 /// The longest bubble, if it is most of what a device's largest cause takes: then the cause is one event, not a pattern.
