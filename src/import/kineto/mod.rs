@@ -47,6 +47,8 @@ use window::{Gunzip, Window};
 const MAX_EVENT: usize = 4 << 20;
 /// The longest value beside the events that is read.
 const MAX_VALUE: usize = 64 << 20;
+/// The longest outline of a trace that was exported here: it holds all names, of which there may be millions.
+const MAX_OUTLINE: usize = 1 << 30;
 
 /// Whether a file that begins like this may be read here: it is JSON.
 pub fn is_json(head: &[u8]) -> bool {
@@ -126,6 +128,7 @@ struct Reader<'w, R> {
     notes: Notes,
     lost: u64,
     damaged_at: Option<u64>,
+    longest_value: usize,
 }
 
 impl<'w, R: Read> Reader<'w, R> {
@@ -142,6 +145,7 @@ impl<'w, R: Read> Reader<'w, R> {
             notes: Notes::new(),
             lost: 0,
             damaged_at: None,
+            longest_value: MAX_VALUE,
         }
     }
 
@@ -176,7 +180,11 @@ impl<'w, R: Read> Reader<'w, R> {
     }
 
     fn longest(&self) -> usize {
-        if matches!(self.place, Place::Top { .. }) { MAX_VALUE } else { MAX_EVENT }
+        let Place::Top { first } = self.place else { return MAX_EVENT };
+        match Lexer::new(self.window.text(), self.at).key(first) {
+            Ok(Some(own::OUTLINE_KEY)) => MAX_OUTLINE,
+            _ => self.longest_value,
+        }
     }
 
     /// Steps into the outermost value.
@@ -408,6 +416,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::analysis::Analysis;
+    use crate::export::chrome;
+    use crate::trace::{CallInput, CorrelationId, TraceBuilder};
+
+    /// A trace may have millions of names.
+    #[test]
+    fn the_outline_may_be_longer_than_other_values() {
+        let mut builder = TraceBuilder::new();
+        let process = builder.process(7);
+        let (thread, name) = (builder.thread(process, 7), builder.name(&"x".repeat(1_000)));
+        builder.push_call(CallInput { start: 5, end: 9, thread, name, correlation: CorrelationId(1), result: 0 });
+        let trace = builder.finish().unwrap();
+        let mut text = Vec::new();
+        chrome(&trace, &Analysis::default(), &mut text).unwrap();
+        let mut reader = Reader::new(Window::of(&*text, 16), &Unwatched);
+        reader.longest_value = 100;
+        assert_eq!(reader.read().unwrap(), trace);
+    }
 
     /// A trace, some of whose bytes are changed.
     fn text() -> impl Strategy<Value = Vec<u8>> {
