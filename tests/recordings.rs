@@ -95,6 +95,35 @@ fn the_partition_of_every_recording_is_exact_and_equals_a_second_computation() {
     }
 }
 
+/// What bubbles blame calls for, and what the table of calls says that they caused.
+#[test]
+fn the_table_of_calls_accounts_for_every_bubble_that_blames_one() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for fixture in [
+        "workloads/pipeline/serial.bubcap",
+        "workloads/pipeline/async-pageable.bubcap",
+        "planted/pageable-copy.bubcap",
+        "planted/allocation.bubcap",
+        "compat/torch-eager.bubcap",
+    ] {
+        let report = reported(&folder.join(fixture));
+        let mut blamed: BTreeMap<&str, i64> = BTreeMap::new();
+        for row in report["devices"].as_array().unwrap().iter().flat_map(|device| device["blamed"].as_array().unwrap())
+        {
+            if ["sync", "blocking-copy", "allocation"].contains(&row["cause"].as_str().unwrap()) {
+                *blamed.entry(row["api"].as_str().unwrap()).or_default() += row["idle_ns"].as_i64().unwrap();
+            }
+        }
+        let mut caused: BTreeMap<&str, i64> = BTreeMap::new();
+        for row in report["sync_calls"].as_array().unwrap() {
+            *caused.entry(row["api"].as_str().unwrap()).or_default() += row["bubbles_caused_ns"].as_i64().unwrap();
+        }
+        caused.retain(|_, ns| *ns > 0);
+        assert!(!blamed.is_empty(), "{fixture}");
+        assert_eq!(caused, blamed, "{fixture}");
+    }
+}
+
 /// The calls of the measured part, in order, without the synchronisation that ends it.
 fn calls(trace: &Trace) -> Vec<&str> {
     let window = measured(trace);

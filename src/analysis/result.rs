@@ -240,7 +240,8 @@ pub struct Percentiles {
     pub max: Ns,
 }
 
-/// What the blocking calls of one API, at one site, did.
+/// What the calls of one API, at one site, did that block, or that drained a device or explain a bubble without: calls that
+/// allocate, and copies that the host makes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncCallRow {
     /// The API's name without version suffixes.

@@ -10,12 +10,13 @@ use super::cause::Cause;
 use super::host::RangeReader;
 use super::intervals::clip;
 use super::near::Places;
-use super::result::{DeviceAnalysis, RunAheadFigures, SyncCallRow};
+use super::result::{Bubble, DeviceAnalysis, RunAheadFigures, SyncCallRow};
 use super::run_ahead::Lane;
 use super::stats;
 use super::waits::{Target, Wait};
 
-/// One row per API and site of the calls that block, and of allocating calls that drained a device or explain a bubble.
+/// One row per API and site of the calls that block, and of those that drained a device or explain a bubble without: calls
+/// that allocate, and copies that the host makes itself.
 ///
 /// # Errors
 /// When it is over before.
@@ -30,7 +31,11 @@ pub(super) fn rows(
     let mut rows: Vec<Row> = Vec::new();
     // The row of each call, in the order of the call table.
     let mut members: Vec<(CallIdx, u32)> = Vec::new();
-    for call in host.drainers.all() {
+    let bubbles = || devices.iter().flat_map(|device| &device.bubbles);
+    let mut calls: Vec<CallIdx> = host.drainers.all().chain(bubbles().filter_map(to_blame)).collect();
+    calls.sort_unstable();
+    calls.dedup();
+    for call in calls {
         if clip(trace.calls.interval(call), window).is_some() {
             let row = keys.row(call, &mut rows);
             members.push((call, row));
@@ -54,7 +59,7 @@ pub(super) fn rows(
         let at = places.partition_point(thread.index(), &members, |&(member, _)| member < call);
         members.get(at).filter(|&&(member, _)| member == call).map(|&(_, row)| row as usize)
     };
-    for (turn, bubble) in devices.iter().flat_map(|device| &device.bubbles).enumerate() {
+    for (turn, bubble) in bubbles().enumerate() {
         if until.is_over_at(turn) {
             return Err(Cancelled);
         }
@@ -63,8 +68,7 @@ pub(super) fn rows(
             rows[row].figures.bubbles_drained += length;
             rows[row].figures.drained_count += 1;
         }
-        let to_blame = matches!(bubble.root.cause, Cause::Sync | Cause::BlockingCopy | Cause::Allocation);
-        if let Some(row) = bubble.root.call.filter(|_| to_blame).and_then(row_of) {
+        if let Some(row) = to_blame(bubble).and_then(row_of) {
             rows[row].figures.bubbles_caused += length;
             rows[row].figures.caused_count += 1;
         }
@@ -85,6 +89,12 @@ pub(super) fn rows(
         key(a).cmp(&key(b)).then_with(|| (&a.api, &a.site).cmp(&(&b.api, &b.site)))
     });
     Ok(rows)
+}
+
+/// The call that a bubble is to blame on, if it has a price here.
+fn to_blame(bubble: &Bubble) -> Option<CallIdx> {
+    let priced = matches!(bubble.root.cause, Cause::Sync | Cause::BlockingCopy | Cause::Allocation);
+    bubble.root.call.filter(|_| priced)
 }
 
 /// A row in the making.

@@ -245,7 +245,8 @@ pub struct Stream {
     pub stream_gap_ns: Ns,
 }
 
-/// What the blocking calls of one API, at one site, did.
+/// What the calls of one API, at one site, did that block, or that drained a device or explain a bubble without: calls that
+/// allocate, and copies that the host makes itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SyncCall {
     /// The API's name, without version suffixes.

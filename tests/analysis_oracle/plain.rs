@@ -875,8 +875,14 @@ impl Oracle<'_> {
         let mut rows: BTreeMap<_, PlainRow> = BTreeMap::new();
         let mut blocking = BTreeSet::new();
         let mut ahead: BTreeMap<_, Vec<(i64, u64)>> = BTreeMap::new();
+        let blamed = devices.iter().flat_map(|device| &device.bubbles).filter_map(|bubble| match bubble.root {
+            (Cause::Sync | Cause::BlockingCopy | Cause::Allocation, _, _, call, _) => call,
+            _ => None,
+        });
+        let blamed: BTreeSet<CallIdx> = blamed.collect();
         for call in trace.calls.indices() {
-            if self.drain_kind(call).is_none() || !self.inside(self.call(call)) {
+            let counts = self.drain_kind(call).is_some() || blamed.contains(&call);
+            if !counts || !self.inside(self.call(call)) {
                 continue;
             }
             let (start, end) = self.clipped(self.call(call));
