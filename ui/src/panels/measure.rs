@@ -1,6 +1,6 @@
 //! What a measured interval holds, from its first nanosecond to its last; worked out in the background.
 
-use bubblescope::analysis::{Constants, Marked, marked_watched};
+use bubblescope::analysis::{Bubble, Constants, Marked, marked_watched};
 use bubblescope::trace::{Interval, Ns};
 use eframe::egui::{self, Ui};
 
@@ -62,6 +62,12 @@ impl Measured {
                 if docs.len() > 1 {
                     ui.heading(&doc.name);
                 }
+                if counts_beyond(doc, figures) {
+                    ui.label(
+                        "Part of it lies outside what was analysed, such as a workload's measured part: the bubbles \
+                         there count here and are not drawn in the timeline.",
+                    );
+                }
                 wanted =
                     figures_ui(ui, doc, &Figures::of_marked(figures), |_| ()).map(|bubble| (at, bubble)).or(wanted);
                 if !figures.sync_calls.is_empty() {
@@ -81,4 +87,14 @@ impl Measured {
         });
         wanted
     }
+}
+
+/// Whether bubbles count in an interval that the document does not have.
+fn counts_beyond(doc: &Document, figures: &Marked) -> bool {
+    let known = |bubble: &Bubble| {
+        let mut devices = doc.analysis().into_iter().flat_map(|analysis| &analysis.devices);
+        let device = devices.find(|device| device.device == bubble.device);
+        device.is_some_and(|device| !device.span.intersect(bubble.interval).is_empty())
+    };
+    !figures.devices.iter().flat_map(|device| &device.bubbles).all(known)
 }

@@ -282,6 +282,23 @@ fn a_marked_interval_is_told_about_as_a_whole() {
     harness.get_by_label_contains(&said);
 }
 
+/// What lies outside the measured part counts where it is marked, though no lane has it.
+#[test]
+fn a_marked_interval_beyond_what_was_analysed_says_so() {
+    let mut harness = window("sync");
+    let (inside, beyond) = {
+        let doc = &harness.state().docs[0];
+        let span = doc.analysis().unwrap().devices[0].span;
+        let inside = Interval::new(Ns(span.end.0 - 100_000), span.end);
+        (doc.shifted(inside), doc.shifted(Interval::new(inside.start, doc.trace.end)))
+    };
+    measure(&mut harness, beyond);
+    harness.get_by_label_contains("are not drawn in the timeline");
+    let mut harness = window("sync");
+    measure(&mut harness, inside);
+    assert!(harness.query_by_label_contains("are not drawn in the timeline").is_none());
+}
+
 /// What a replay can only tell the least of is said to be the least, wherever its figure stands.
 #[test]
 fn the_least_to_expect_is_never_said_to_be_the_gain() {
