@@ -53,7 +53,7 @@ words! {
         Sync => "sync",
         /// A copy that waits for itself did the same, or the host moved a copy's pageable memory during most of it.
         BlockingCopy => "blocking-copy",
-        /// Memory was allocated or freed outside stream order.
+        /// Memory was allocated, mapped or freed.
         Allocation => "allocation",
         /// Code was loaded or compiled.
         ModuleLoad => "module-load",
@@ -63,7 +63,8 @@ words! {
         Profiler => "profiler",
         /// The host ran code of its own between its calls.
         HostBound => "host-bound",
-        /// The host launched one op after the other, at its usual pace, and the device was faster.
+        /// The host launched one op after the other, with other calls and little of its own between them, and the device
+        /// was faster.
         LaunchBound => "launch-bound",
         /// The next op was enqueued in time and waited for another stream or an event.
         Dependency => "dependency",
@@ -116,7 +117,7 @@ words! {
         ModuleLoad => "module-load",
         /// A graph was captured, instantiated or updated.
         GraphBuild => "graph-build",
-        /// Memory was allocated or freed.
+        /// Memory was allocated, mapped or freed.
         Allocation => "allocation",
         /// A blocking call was still on its way back to its caller.
         SyncReturn => "sync-return",
@@ -195,7 +196,8 @@ words! {
         QueuedBehind => "queued-behind",
         /// The op has no launch call in the trace.
         NoLaunch => "no-launch",
-        /// The call that was open when the device ran dry lasted at least half as long as the bubble.
+        /// The call that was open when the device ran dry, or whose copy ended then, lasted at least half as long as the
+        /// bubble.
         DrainFillsHalf => "drain-fills-half",
         /// The launch of the next op waits for its own work, was open when the device ran dry, and lasted at least half as
         /// long as the bubble.
@@ -207,10 +209,11 @@ words! {
         FirstLaunchLong => "first-launch-long",
         /// One launch call was far longer than launches usually are.
         LaunchCallLong => "launch-call-long",
-        /// The process made no launching or blocking call for longer than it usually does.
+        /// The process made no launching or blocking call for longer than it usually does, and host code fills at least
+        /// half of that time or of the bubble.
         HostGap => "host-gap",
-        /// The process made no launching or blocking call for long enough to launch many ops, and host code fills at
-        /// least half of the bubble.
+        /// Host code fills at least half of the bubble, and for long enough to launch many ops the host ran nothing else, or
+        /// the process made no launching or blocking call.
         HostCodeFillsHalf => "host-code-fills-half",
         /// No other rule fits: the device waited for its launch.
         LaunchLate => "launch-late",

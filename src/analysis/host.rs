@@ -66,6 +66,8 @@ fn rank(trace: &Trace, classes: &CallClasses, captures: &Captures, call: CallIdx
         (Some(Cause::Allocation), _) => 3,
         (Some(_), _) => 4,
         (None, _) if captures.contains(call) => 2,
+        // It does not wait for the device, and yet a pool that grows keeps its caller for milliseconds.
+        (None, ApiKind::AllocAsync) => 3,
         (None, kind) if kind.submits() => 5,
         (None, _) => 6,
     }

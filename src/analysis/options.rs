@@ -101,9 +101,9 @@ pub struct Constants {
     pub host_gap_min: Ns,
     /// Upper bound of that limit: 500 µs.
     pub host_gap_max: Ns,
-    /// The host also computed when it made no such call for this long and its own code fills half of the bubble,
-    /// however usual that is: a program whose every step is like this has no shorter gap to compare with. 100 µs, some
-    /// twenty launches.
+    /// The host also computed when it made no such call, or ran nothing but its own code, for this long and its own code
+    /// fills half of the bubble, however usual that is: a program whose every step is like this has no shorter gap to
+    /// compare with. 100 µs, some twenty launches.
     pub host_gap_always: Ns,
     /// What a node adds to the call that launches its graph while every node is recorded, when no launch of a graph was
     /// recorded that would tell: 750 ns. On an H200: 16 to 17 µs for 12 nodes, 32 for 41, 96 for 121, where a single

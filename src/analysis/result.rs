@@ -117,7 +117,7 @@ pub struct Bubble {
     pub launch: Option<CallIdx>,
     /// The reason that best explains the bubble.
     pub root: RootCause,
-    /// The call that was open when the device ran dry, if any.
+    /// The call that was open when the device ran dry, or whose copy ended then, if any.
     pub drained_by: Option<Drain>,
     /// The draining call whose refill this bubble belongs to: the launches after that call's bubble came late one after
     /// the other, no op has been enqueued in time since, and the host had no other reason to be late.
@@ -150,14 +150,15 @@ impl RootCause {
     }
 }
 
-/// The call that was open when the device ran dry.
+/// The call that was open when the device ran dry, or whose copy ended then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drain {
     /// The call.
     pub call: CallIdx,
     /// [`Cause::Sync`], [`Cause::BlockingCopy`] or [`Cause::Allocation`].
     pub cause: Cause,
-    /// Certain on the launching thread, likely on another one.
+    /// Certain when it was open on the launching thread, likely when on another one or when it had returned before its
+    /// copy ended.
     pub confidence: Confidence,
 }
 

@@ -41,9 +41,9 @@ const FILLERS: [SegmentKind; 5] = [
 ];
 
 impl Judge<'_> {
-    /// The blocking or allocating call that was open when the device ran dry, and began before the launch that came
-    /// late: a later one cannot have kept it. Nor can that launch itself, which ends the bubble: a blocking copy drains
-    /// the device at its end and not between the last kernel and its own op.
+    /// The blocking or allocating call that was open when the device ran dry, or whose copy ended then, and that began
+    /// before the launch that came late: a later one cannot have kept it. Nor can that launch itself, which ends the
+    /// bubble: a blocking copy drains the device at its end and not between the last kernel and its own op.
     pub(super) fn drain(&self, gap: &Gap, launch: CallIdx) -> Option<Drain> {
         let trace = self.explainer.trace;
         let thread = trace.calls.thread[launch.index()];
@@ -56,7 +56,8 @@ impl Judge<'_> {
         let earlier = |call: &CallIdx| *call != launch && trace.calls.start[call.index()] <= launched;
         let own = self.drainers.open(trace, thread, dry).filter(earlier);
         if let Some(call) = own.or(gap.own_copy.filter(earlier)) {
-            return drain(call, Confidence::Certain);
+            // A copy may end after its call, which then did not hold the host until the device was dry.
+            return drain(call, if self.is_open(call, dry) { Confidence::Certain } else { Confidence::Likely });
         }
         let process = trace.call_process(launch);
         let call = self.drainers.open_elsewhere(trace, process, thread, Interval::new(dry, launched))?;
@@ -66,10 +67,14 @@ impl Judge<'_> {
     /// The launch itself if it was open when the device ran dry and blocks: it kept the device waiting for its own op.
     fn itself(&self, gap: &Gap, launch: CallIdx) -> Option<Drain> {
         let cause = self.classes.drain(launch)?;
-        let calls = &self.explainer.trace.calls;
-        let dry = gap.interval.start;
-        let open = calls.start[launch.index()] <= dry && dry <= calls.end[launch.index()];
+        let open = self.is_open(launch, gap.interval.start);
         open.then_some(Drain { call: launch, cause, confidence: Confidence::Certain })
+    }
+
+    /// Whether a call is open at `moment`, both ends included.
+    fn is_open(&self, call: CallIdx, moment: Ns) -> bool {
+        let calls = &self.explainer.trace.calls;
+        calls.start[call.index()] <= moment && moment <= calls.end[call.index()]
     }
 
     /// The reason that best explains a bubble: the first rule that fits.
@@ -159,8 +164,7 @@ impl Judge<'_> {
                 None => (Cause::LaunchBound, likely, Rule::LaunchCallLong, Some(call)),
             };
         }
-        let host_code = share(SegmentKind::HostCode).is_some_and(|share| fills_half(share.total));
-        if let Some(rule) = self.host_computed(launch, host_code) {
+        if let Some(rule) = self.host_computed(gap, launch, share(SegmentKind::HostCode)) {
             return (Cause::HostBound, likely, rule, Some(launch));
         }
         (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch))
@@ -202,21 +206,37 @@ impl Judge<'_> {
         }
     }
 
-    /// The rule by which the host computed before `launch`, rather than merely launched: the process made no launching
-    /// or blocking call for longer than it usually does, or for long in any program while host code fills half of the
-    /// bubble.
-    fn host_computed(&self, launch: CallIdx, host_code_fills_half: bool) -> Option<Rule> {
+    /// The rule by which the host computed before `launch`, rather than merely launched: its own code fills half of the
+    /// bubble, or of the time since the process last launched or blocked, and it did so for longer than it usually does,
+    /// or for long in any program. `host_code` is what the bubble has of it.
+    fn host_computed(&self, gap: &Gap, launch: CallIdx, host_code: Option<Share<'_>>) -> Option<Rule> {
         let trace = self.explainer.trace;
         let constants = self.explainer.constants;
         let process = trace.call_process(launch);
+        let call = trace.calls.interval(launch);
+        let half = |part: Ns, whole: Ns| part.0.saturating_mul(2) >= whole.0;
+
+        let bubble = gap.interval;
+        let before = Interval::new(bubble.start, call.start.clamp(bubble.start, bubble.end));
+        // What the process did before its first call is not known, but that it made none.
+        let since = self.host_gaps.before(process, call).unwrap_or(before.len());
+        let (total, longest) =
+            host_code.map_or((Ns::ZERO, Ns::ZERO), |share| (share.total, share.longest.interval.len()));
+        let fills_half = half(total, bubble.len());
         let usual = self.host_gaps.median(process).unwrap_or_default();
         let limit = Ns(usual.0.saturating_mul(constants.host_gap_factor));
         let limit = limit.min(constants.host_gap_max).max(constants.host_gap_min);
-        let gap = self.host_gaps.before(process, trace.calls.interval(launch))?;
-        if gap >= limit {
+        // A launch may come a little late after long host code: of such a bubble the host's code is the lesser part, or
+        // none, and yet the reason.
+        let mostly_computed = || {
+            let thread = trace.calls.thread[launch.index()];
+            let alone = Interval::new(call.start - since, call.start);
+            half(total, before.len()) && half(self.explainer.host_code(thread, alone), since)
+        };
+        if since >= limit && (fills_half || mostly_computed()) {
             Some(Rule::HostGap)
         } else {
-            (host_code_fills_half && gap >= constants.host_gap_always).then_some(Rule::HostCodeFillsHalf)
+            (fills_half && since.max(longest) >= constants.host_gap_always).then_some(Rule::HostCodeFillsHalf)
         }
     }
 

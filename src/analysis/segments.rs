@@ -187,6 +187,17 @@ impl Explainer<'_> {
         }
     }
 
+    /// How long `thread` ran its own code inside `within`.
+    pub(super) fn host_code(&self, thread: ThreadIdx, within: Interval) -> Ns {
+        let mut total = Ns::ZERO;
+        self.host.visit(thread, within, |slice| {
+            if slice.kind == SegmentKind::HostCode {
+                total += slice.interval.len();
+            }
+        });
+        total
+    }
+
     fn range_at_middle(&self, thread: ThreadIdx, stretch: Interval) -> SegmentDetail {
         let middle = Ns(stretch.start.0 + stretch.len().0 / 2);
         self.ranges.innermost(self.trace, thread, middle).map_or(SegmentDetail::None, SegmentDetail::Range)

@@ -459,7 +459,7 @@ pub struct Bubble {
     pub after: String,
     /// Why it exists: a judgement.
     pub root: Root,
-    /// The blocking call that was open when the device ran dry, a fact; `null` when there was none.
+    /// The blocking call that was open when the device ran dry, or whose copy ended then; `null` when there was none.
     pub drained_by: Option<DrainedBy>,
     /// Where its nanoseconds went, in order of time. They tile it exactly.
     pub segments: Vec<Segment>,
@@ -485,14 +485,15 @@ pub struct Root {
     pub rule: Rule,
 }
 
-/// The blocking call that was open when a device ran dry.
+/// The blocking call that was open when a device ran dry, or whose copy ended then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DrainedBy {
     /// The call.
     pub api: String,
     /// The thread that made it.
     pub tid: u64,
-    /// How sure it is that this call drained the device.
+    /// How sure it is that this call drained the device: certain when it was open on the launching thread, likely when
+    /// on another one or when it had returned before its copy ended.
     pub confidence: Confidence,
 }
 

@@ -42,9 +42,9 @@ pub enum ApiKind {
     EventManage,
     /// Creates or destroys streams, sets their attributes.
     StreamManage,
-    /// Allocates device or pinned memory, outside stream order.
+    /// Allocates device or pinned memory outside stream order, or reserves, imports or maps it.
     Alloc,
-    /// Frees device or pinned memory, outside stream order.
+    /// Frees device or pinned memory outside stream order, or unmaps it.
     Free,
     /// Allocates or frees in stream order.
     AllocAsync,
@@ -167,6 +167,13 @@ fn classify(stem: &str) -> ApiKind {
         || starts("MemHostRegister")
         || starts("MemCreate")
         || starts("MemMap")
+        || starts("MemSetAccess")
+        || starts("MemAddressReserve")
+        || starts("MemImportFromShareableHandle")
+        || starts("IpcOpenMemHandle")
+        || starts("MulticastCreate")
+        || starts("MulticastAddDevice")
+        || starts("MulticastBind")
         || starts("ArrayCreate")
         || starts("Array3DCreate")
     {
@@ -179,6 +186,9 @@ fn classify(stem: &str) -> ApiKind {
         || starts("MemHostUnregister")
         || starts("MemRelease")
         || starts("MemUnmap")
+        || starts("MemAddressFree")
+        || starts("IpcCloseMemHandle")
+        || starts("MulticastUnbind")
         || starts("ArrayDestroy")
     {
         return K::Free;
@@ -269,6 +279,26 @@ mod tests {
         for name in others.into_iter().chain(["hipModuleGetFunction", "cuLinkAddData", "cuLinkCreate", "ModuleLoad"]) {
             assert!(!loads_code(name), "{name}");
         }
+    }
+
+    #[test]
+    fn memory_that_is_reserved_mapped_or_shared_is_allocated_and_freed() {
+        let alloc = ["cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemMapArrayAsync_ptsz", "cuMemSetAccess"];
+        let shared = ["cuMemImportFromShareableHandle", "cudaIpcOpenMemHandle_v4010", "cuIpcOpenMemHandle_v2"];
+        let multicast = ["cuMulticastCreate", "cuMulticastAddDevice", "cuMulticastBindMem", "cuMulticastBindAddr_v2"];
+        for name in alloc.into_iter().chain(shared).chain(multicast).chain(["hipMemSetAccess", "hipMemAddressReserve"]) {
+            assert_eq!(ApiKind::of(name), ApiKind::Alloc, "{name}");
+        }
+        let free = ["cuMemRelease", "cuMemUnmap", "cuMemAddressFree", "cuIpcCloseMemHandle", "cuMulticastUnbind"];
+        for name in free.into_iter().chain(["hipMemUnmap", "hipIpcCloseMemHandle"]) {
+            assert_eq!(ApiKind::of(name), ApiKind::Free, "{name}");
+        }
+        // These only ask, hand a name on, or rule over a pool.
+        let others = ["cuMemGetAllocationGranularity", "cuMemGetAccess", "cuMemExportToShareableHandle"];
+        for name in others.into_iter().chain(["cudaMemPoolSetAccess", "cuMulticastGetGranularity", "cuMemGetInfo"]) {
+            assert_eq!(ApiKind::of(name), ApiKind::Other, "{name}");
+        }
+        assert_eq!(ApiKind::of("cudaMemset_v3020"), ApiKind::MemsetBlocking);
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-const CALLS: [&str; 18] = [
+const CALLS: [&str; 19] = [
     "cudaLaunchKernel_v7000",
     "cuLaunchKernel",
     "cudaGraphLaunch_v10000",
@@ -55,6 +55,7 @@ const CALLS: [&str; 18] = [
     "cudaEventRecord_v3020",
     "cudaStreamBeginCapture_v10000",
     "cudaStreamEndCapture_v10000",
+    "cudaMallocAsync_v11020",
 ];
 const KERNELS: [&str; 4] = ["gemm", "relu", "ncclDevKernel_AllReduce", "softmax"];
 const RANGES: [&str; 4] = ["step 1", "step 2", "aten::item", "load"];

@@ -535,6 +535,10 @@ impl Oracle<'_> {
         let builds = |call: CallIdx| {
             kind(call) == ApiKind::GraphBuild || (self.captured(call) && self.drain_kind(call).is_none())
         };
+        let allocates = |call: CallIdx| match self.drain_kind(call) {
+            Some(cause) => !special(call) && cause == Cause::Allocation,
+            None => kind(call) == ApiKind::AllocAsync,
+        };
         if let Some(call) = first(&|call| kind(call) == ApiKind::Profiler) {
             (SegmentKind::Profiler, Some(call))
         } else if overhead(&|kind| kind.is_profiler()) {
@@ -545,7 +549,7 @@ impl Oracle<'_> {
             (SegmentKind::ModuleLoad, None)
         } else if let Some(call) = first(&builds) {
             (SegmentKind::GraphBuild, Some(call))
-        } else if let Some(call) = first(&|call| !special(call) && self.drain_kind(call) == Some(Cause::Allocation)) {
+        } else if let Some(call) = first(&allocates) {
             (SegmentKind::Allocation, Some(call))
         } else if let Some(call) = first(&|call| !special(call) && self.drain_kind(call).is_some()) {
             (SegmentKind::SyncReturn, Some(call))
@@ -637,7 +641,9 @@ impl Oracle<'_> {
                 if !earlier(call) {
                     break;
                 }
-                return Some(certain(call));
+                let (start, end) = self.call(call);
+                let confidence = if start <= b0 && b0 <= end { Confidence::Certain } else { Confidence::Likely };
+                return Some((call, Cause::BlockingCopy, confidence));
             }
         }
         let mut others: Vec<CallIdx> = (0..trace.threads.len())
@@ -754,11 +760,17 @@ impl Oracle<'_> {
         let usual = median(busy.iter().filter_map(|&call| gap_before(call)).collect::<Vec<_>>()).unwrap_or(0);
         let limit = (usual * self.constants.host_gap_factor)
             .clamp(self.constants.host_gap_min.0, self.constants.host_gap_max.0);
-        if gap_before(launch).is_some_and(|gap| gap >= limit) {
+        let before = l0.clamp(b0, b1) - b0;
+        let since = gap_before(launch).unwrap_or(before);
+        let own = total(SegmentKind::HostCode);
+        let thread = trace.calls.thread[launch.index()];
+        let computing = |tick: &i64| self.doing(thread, *tick).0 == SegmentKind::HostCode;
+        let in_gap = || (l0 - since..l0).filter(computing).count() as i64;
+        if since >= limit && (half(own) || (2 * own >= before && 2 * in_gap() >= since)) {
             return (Cause::HostBound, likely, Rule::HostGap, Some(launch));
         }
-        let own = total(SegmentKind::HostCode);
-        if own > 0 && half(own) && gap_before(launch) >= Some(self.constants.host_gap_always.0) {
+        let stretch = longest(segments, SegmentKind::HostCode).map_or(0, |piece| piece.1 - piece.0);
+        if half(own) && since.max(stretch) >= self.constants.host_gap_always.0 {
             return (Cause::HostBound, likely, Rule::HostCodeFillsHalf, Some(launch));
         }
         (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch))

@@ -584,7 +584,8 @@ pub fn why(rule: Rule) -> &'static str {
         Rule::QueuedBehind => "the op was enqueued behind the op that ended at the bubble's start",
         Rule::NoLaunch => "the op has no launch call in the trace",
         Rule::DrainFillsHalf => {
-            "the call that was open when the device ran dry lasted at least half as long as the bubble"
+            "the call that was open when the device ran dry, or whose copy ended then, lasted at least half as long as the \
+             bubble"
         }
         Rule::OwnLaunchFillsHalf => {
             "the call that submitted the next op holds its caller while memory is copied or staged; it was open when the \
@@ -595,7 +596,9 @@ pub fn why(rule: Rule) -> &'static str {
             "the launch call was far longer than usual, and it was the first of its kernel or graph"
         }
         Rule::LaunchCallLong => "the launch call was far longer than usual",
-        Rule::HostGap => "the process made no launching or blocking call for longer than it usually does",
+        Rule::HostGap => {
+            "the process made no launching or blocking call for longer than it usually does, and mostly ran its own code"
+        },
         Rule::HostCodeFillsHalf => "the host ran its own code for at least half as long as the bubble lasted",
         Rule::LaunchLate => {
             "the call that launched the next op was not over when the device ran dry, and no other rule fits"

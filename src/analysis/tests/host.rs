@@ -47,6 +47,91 @@ fn a_program_whose_every_step_computes_is_host_bound() {
     assert_eq!(every(60_000), [(Cause::LaunchBound, Rule::LaunchLate); 7]);
 }
 
+/// The root of the last bubble after ten launches in a row, the last of a kernel that ends at `dry`, when from 60 µs on
+/// the host does what `then` says, and launches once more at 360 µs.
+fn after_a_loop(dry: i64, then: impl FnOnce(&mut Scene)) -> (Cause, Rule) {
+    let mut scene = Scene::new();
+    for index in 0..10 {
+        let at = index * 6_000;
+        let until = if index == 9 { dry } else { at + 7_500 };
+        scene.launch(index as u64 + 1, (at, at + 5_000), 7, (at + 5_500, until));
+    }
+    then(&mut scene);
+    scene.on_thread(1, 1);
+    scene.launch(100, (360_000, 365_000), 7, (365_500, 370_000));
+    let root = analysis(&scene.finish()).devices[0].bubbles.last().unwrap().root;
+    (root.cause, root.rule)
+}
+
+/// Calls of 14 µs with 1 µs between them.
+fn calls(scene: &mut Scene, name: &str, count: i64) {
+    for index in 0..count {
+        let at = 60_000 + index * 15_000;
+        scene.call(name, 200 + index as u64, at, at + 14_000);
+    }
+}
+
+#[test]
+fn what_fills_a_long_gap_between_launches_is_its_reason() {
+    // The device runs dry when the gap begins, in the midst of it, and just before it ends.
+    for dry in [61_500, 200_000, 355_000] {
+        let filled = |name: &'static str, count| after_a_loop(dry, |scene| calls(scene, name, count));
+        assert_eq!(filled("", 0), (Cause::HostBound, Rule::HostGap), "{dry}");
+        for kept in ["cudaGetDeviceProperties", "cudaStreamCreateWithPriority", "cudaEventRecord_v3020"] {
+            assert_eq!(filled(kept, 20), (Cause::LaunchBound, Rule::LaunchLate), "{kept} {dry}");
+        }
+        assert_eq!(filled("cudaGetDeviceProperties", 4).0, Cause::HostBound, "a fifth of it {dry}");
+        let whole = |name| after_a_loop(dry, move |scene| scene.call(name, 200, 60_000, 359_000));
+        assert_eq!(whole("cudaGetDeviceProperties"), (Cause::LaunchBound, Rule::LaunchLate), "{dry}");
+    }
+    for dry in [61_500, 200_000] {
+        for allocates in ["cuMemSetAccess", "cuMemImportFromShareableHandle", "cudaMallocAsync_v11020", "cudaMalloc_v3020"] {
+            let filled = after_a_loop(dry, |scene| calls(scene, allocates, 20));
+            assert_eq!(filled, (Cause::Allocation, Rule::FillsHalf), "{allocates} {dry}");
+        }
+    }
+}
+
+#[test]
+fn long_host_code_is_no_launching_whatever_calls_come_before_the_launch() {
+    let computes = (Cause::HostBound, Rule::HostCodeFillsHalf);
+    let ends_with = |name: &'static str| after_a_loop(61_500, move |scene| scene.call(name, 200, 350_000, 358_000));
+    for name in ["cudaDeviceSynchronize_v3020", "cudaFree_v3020", "cudaMemcpy_v3020"] {
+        assert_eq!(ends_with(name), computes, "{name}");
+    }
+    let polls = after_a_loop(61_500, |scene| {
+        for poll in 0..12 {
+            let at = 330_000 + poll * 2_000;
+            scene.call_returning("cudaEventQuery_v3020", 200 + poll as u64, at, at + 1_000, 600);
+        }
+    });
+    assert_eq!(polls, computes);
+    let meanwhile = after_a_loop(61_500, |scene| {
+        scene.on_thread(1, 2);
+        for poll in 0..100 {
+            let at = 60_000 + poll * 3_000;
+            scene.call_returning("cudaEventQuery_v3020", 200 + poll as u64, at, at + 1_000, 600);
+        }
+        scene.call("cudaDeviceSynchronize_v3020", 400, 357_000, 359_000);
+    });
+    assert_eq!(meanwhile, computes, "another thread's calls");
+}
+
+#[test]
+fn what_comes_before_a_process_first_call_counts_from_the_bubbles_start() {
+    let first_call = |at: i64| {
+        let mut scene = Scene::new();
+        // The launch of this one was before the recording.
+        scene.kernel(7, 900, 0, 10_000);
+        scene.launch(1, (at, at + 5_000), 7, (at + 6_000, at + 9_000));
+        analysis(&scene.finish()).devices[0].bubbles[0].root.cause
+    };
+    assert_eq!(first_call(20_000_000), Cause::HostBound);
+    assert_eq!(first_call(70_000), Cause::HostBound);
+    assert_eq!(first_call(50_000), Cause::LaunchBound);
+    assert_eq!(first_call(9_000), Cause::LaunchBound, "launched before the device was dry");
+}
+
 #[test]
 fn memory_moved_by_the_host_during_a_copy_is_the_copys_fault_even_if_it_returns_early() {
     let bubble = |from: MemoryKind, length: i64| {

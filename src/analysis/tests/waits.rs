@@ -162,6 +162,23 @@ fn a_copy_that_keeps_the_device_waiting_for_itself_is_no_drain() {
 }
 
 #[test]
+fn a_copy_that_drained_the_device_after_its_call_is_a_likely_drain() {
+    let confidence = |returned: i64| {
+        let mut scene = Scene::new();
+        scene.launch(1, (0, 1_000), 7, (2_000, 10_000));
+        let memory = (MemoryKind::Pageable, MemoryKind::Device);
+        scene.copies(("cudaMemcpyAsync_v3020", 1 << 20), memory, 2, (5_000, returned), (7, 12_000, 50_000));
+        scene.launch(3, (60_000, 61_000), 7, (64_000, 65_000));
+        let bubble = *analysis(&scene.finish()).devices[0].bubbles.last().unwrap();
+        bubble.drained_by.map(|drain| (drain.cause, drain.confidence))
+    };
+    assert_eq!(confidence(50_000), Some((Cause::BlockingCopy, Confidence::Certain)));
+    assert_eq!(confidence(55_000), Some((Cause::BlockingCopy, Confidence::Certain)));
+    assert_eq!(confidence(49_999), Some((Cause::BlockingCopy, Confidence::Likely)));
+    assert_eq!(confidence(20_000), Some((Cause::BlockingCopy, Confidence::Likely)));
+}
+
+#[test]
 fn an_allocation_that_fills_the_bubble_is_named() {
     let mut scene = Scene::new();
     scene.launch(1, (0, 1_000), 7, (2_000, 10_000));
