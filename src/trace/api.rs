@@ -286,7 +286,8 @@ mod tests {
         let alloc = ["cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemMapArrayAsync_ptsz", "cuMemSetAccess"];
         let shared = ["cuMemImportFromShareableHandle", "cudaIpcOpenMemHandle_v4010", "cuIpcOpenMemHandle_v2"];
         let multicast = ["cuMulticastCreate", "cuMulticastAddDevice", "cuMulticastBindMem", "cuMulticastBindAddr_v2"];
-        for name in alloc.into_iter().chain(shared).chain(multicast).chain(["hipMemSetAccess", "hipMemAddressReserve"]) {
+        for name in alloc.into_iter().chain(shared).chain(multicast).chain(["hipMemSetAccess", "hipMemAddressReserve"])
+        {
             assert_eq!(ApiKind::of(name), ApiKind::Alloc, "{name}");
         }
         let free = ["cuMemRelease", "cuMemUnmap", "cuMemAddressFree", "cuIpcCloseMemHandle", "cuMulticastUnbind"];

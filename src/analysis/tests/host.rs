@@ -85,7 +85,9 @@ fn what_fills_a_long_gap_between_launches_is_its_reason() {
         assert_eq!(whole("cudaGetDeviceProperties"), (Cause::LaunchBound, Rule::LaunchLate), "{dry}");
     }
     for dry in [61_500, 200_000] {
-        for allocates in ["cuMemSetAccess", "cuMemImportFromShareableHandle", "cudaMallocAsync_v11020", "cudaMalloc_v3020"] {
+        for allocates in
+            ["cuMemSetAccess", "cuMemImportFromShareableHandle", "cudaMallocAsync_v11020", "cudaMalloc_v3020"]
+        {
             let filled = after_a_loop(dry, |scene| calls(scene, allocates, 20));
             assert_eq!(filled, (Cause::Allocation, Rule::FillsHalf), "{allocates} {dry}");
         }

@@ -76,9 +76,12 @@ impl Row for BubbleRow {
                 })
             },
         ),
-        Column::words("Drained by", "The call that was open when the device ran dry, or whose copy ended then", 150.0, |docs, row: Self| {
-            row.cell(docs, |doc, bubble| call_name(doc, bubble.drained_by.map(|drain| drain.call)))
-        }),
+        Column::words(
+            "Drained by",
+            "The call that was open when the device ran dry, or whose copy ended then",
+            150.0,
+            |docs, row: Self| row.cell(docs, |doc, bubble| call_name(doc, bubble.drained_by.map(|drain| drain.call))),
+        ),
         Column::words("Before", "The op before, and its stream", 160.0, |docs, row: Self| {
             row.cell(docs, |doc, bubble| Cell::text(describe::op_on_stream(doc, bubble.before)))
         }),
