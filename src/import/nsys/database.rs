@@ -20,6 +20,9 @@ const LEAST_ROW: u64 = 4;
 /// one whose rows lead to the same pages again and again could take forever.
 const TIME: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(1));
 
+/// What passes between two looks counts for no more than this: the process may have been stopped meanwhile.
+const LONGEST_TURN: Duration = Duration::from_millis(500);
+
 /// Rows between two looks at the clock.
 const ROWS_PER_LOOK: u64 = 64;
 
@@ -36,7 +39,8 @@ pub(super) struct Database<'w> {
     /// The same of bytes of text.
     text_left: Cell<u64>,
     /// When reading must have ended.
-    deadline: Instant,
+    time_left: Cell<Duration>,
+    looked: Cell<Instant>,
     watch: &'w dyn Watch,
     /// Rows that were read.
     rows_read: Cell<u64>,
@@ -110,7 +114,8 @@ impl<'w> Database<'w> {
             tables: FxHashMap::default(),
             rows_left: Cell::new(bytes / LEAST_ROW),
             text_left: Cell::new(bytes),
-            deadline: Instant::now() + TIME.0 + TIME.1 * mebibytes,
+            time_left: Cell::new(TIME.0.saturating_add(TIME.1.saturating_mul(mebibytes))),
+            looked: Cell::new(Instant::now()),
             watch,
             rows_read: Cell::new(0),
             rows: 0,
@@ -178,9 +183,12 @@ impl<'w> Database<'w> {
             if left.is_multiple_of(ROWS_PER_LOOK) {
                 check(self.watch)?;
                 self.watch.progress(self.rows_read.get().min(self.rows), self.rows);
-                if Instant::now() > self.deadline {
+                let now = Instant::now();
+                let turn = now.duration_since(self.looked.replace(now)).min(LONGEST_TURN);
+                let Some(left) = self.time_left.get().checked_sub(turn) else {
                     return Err(Self::impossible(place, "its pages lead in circles"));
-                }
+                };
+                self.time_left.set(left);
             }
         }
         Ok(())

@@ -96,14 +96,17 @@ pub(crate) fn run_as_child() {
 
 /// The folder of the played driver, under the name by which programs load it.
 pub(crate) fn library() -> &'static Path {
-    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
-    FOLDER
-        .get_or_init(|| {
-            let folder = tempfile::tempdir().unwrap();
-            std::fs::copy(built(), folder.path().join("libcuda.so.1")).unwrap();
-            folder
-        })
-        .path()
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        // It stays: nothing is dropped at the end of a test program.
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("played-driver");
+        std::fs::create_dir_all(&folder).unwrap();
+        // In one step, beside other runs of these tests.
+        let fresh = tempfile::NamedTempFile::new_in(&folder).unwrap();
+        std::fs::copy(built(), fresh.path()).unwrap();
+        fresh.persist(folder.join("libcuda.so.1")).unwrap();
+        folder
+    })
 }
 
 fn built() -> PathBuf {
