@@ -24,7 +24,7 @@ fn window(variants: &[&str]) -> Harness<'static, App> {
         Harness::builder().with_size([1300.0, 900.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &paths));
     let start = Instant::now();
     while harness.state().is_loading() {
-        assert!(start.elapsed() < Duration::from_secs(60), "loading never ends");
+        assert!(start.elapsed() < Duration::from_secs(120), "loading never ends");
         std::thread::sleep(Duration::from_millis(5));
         harness.run_steps(1);
     }
@@ -87,7 +87,7 @@ fn three_variants_are_compared() {
     harness.state_mut().panels.tab = Tab::Compare;
     let start = Instant::now();
     while harness.state().panels.compare.found().is_none() {
-        assert!(start.elapsed() < Duration::from_secs(60), "the comparison never comes");
+        assert!(start.elapsed() < Duration::from_secs(120), "the comparison never comes");
         std::thread::sleep(Duration::from_millis(5));
         harness.run_steps(1);
     }

@@ -40,7 +40,7 @@ fn planted(name: &str) -> PathBuf {
 fn settle(harness: &mut Harness<'_, App>) {
     let start = Instant::now();
     while harness.state().is_loading() {
-        assert!(start.elapsed() < Duration::from_secs(20), "loading never ends");
+        assert!(start.elapsed() < Duration::from_secs(120), "loading never ends");
         std::thread::sleep(Duration::from_millis(5));
         harness.run_steps(1);
     }
@@ -239,7 +239,7 @@ fn dragging_on_the_ruler_measures_what_the_library_says() {
     assert!((measured.start.0 - expected).abs() <= view.span() / 500, "it starts where the button went down");
     let start = Instant::now();
     while harness.state().panels.measured.figures().is_none_or(|(of, _)| of != measured) {
-        assert!(start.elapsed() < Duration::from_secs(20), "the figures never come");
+        assert!(start.elapsed() < Duration::from_secs(120), "the figures never come");
         std::thread::sleep(Duration::from_millis(5));
         harness.run_steps(1);
     }
@@ -286,7 +286,7 @@ fn traces_are_stacked_and_compared() {
     harness.get_by_label("Compare").click();
     let start = Instant::now();
     while harness.query_by_label("Where an iteration goes").is_none() {
-        assert!(start.elapsed() < Duration::from_secs(20), "the comparison never comes");
+        assert!(start.elapsed() < Duration::from_secs(120), "the comparison never comes");
         std::thread::sleep(Duration::from_millis(5));
         harness.run_steps(1);
     }
@@ -328,7 +328,7 @@ fn launches_are_listed_and_a_click_goes_to_the_longest() {
 fn replayed(harness: &mut Harness<'_, App>) {
     let start = Instant::now();
     while harness.state().is_working() {
-        assert!(start.elapsed() < Duration::from_secs(60), "the replay never ends");
+        assert!(start.elapsed() < Duration::from_secs(120), "the replay never ends");
         std::thread::sleep(Duration::from_millis(5));
         harness.run_steps(1);
     }
@@ -368,13 +368,12 @@ fn save(harness: &mut Harness<'_, App>, key: Key, file: &std::path::Path) {
     harness.run_steps(2);
     harness.get_by_label("Save").click();
     let start = Instant::now();
+    // It is there as a whole or not at all.
     while !file.exists() {
-        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", harness.state().messages);
+        assert!(start.elapsed() < Duration::from_secs(120), "{:?}", harness.state().messages);
         std::thread::sleep(Duration::from_millis(5));
         harness.run_steps(1);
     }
-    // The file may still be being written.
-    std::thread::sleep(Duration::from_millis(50));
 }
 
 #[test]
@@ -417,7 +416,7 @@ fn a_file_that_cannot_be_written_is_told() {
     harness.key_press(Key::Enter);
     let start = Instant::now();
     while harness.state().messages.is_empty() {
-        assert!(start.elapsed() < Duration::from_secs(20), "nothing is told");
+        assert!(start.elapsed() < Duration::from_secs(120), "nothing is told");
         std::thread::sleep(Duration::from_millis(5));
         harness.run_steps(1);
     }
@@ -477,7 +476,7 @@ fn what_is_recorded_is_opened_with_what_the_recorder_said() {
     let start = Instant::now();
     while harness.state().docs.is_empty() {
         let lines: Vec<&str> = harness.state().recorder.lines().collect();
-        assert!(start.elapsed() < Duration::from_secs(20), "{lines:?} {:?}", harness.state().messages);
+        assert!(start.elapsed() < Duration::from_secs(120), "{lines:?} {:?}", harness.state().messages);
         std::thread::sleep(Duration::from_millis(5));
         harness.run_steps(1);
     }
@@ -493,7 +492,7 @@ fn what_is_recorded_is_opened_with_what_the_recorder_said() {
     harness.get_by_label("Start recording").click();
     let start = Instant::now();
     while harness.query_by_label_contains("exit code 7").is_none() {
-        assert!(start.elapsed() < Duration::from_secs(20), "the failure is never told");
+        assert!(start.elapsed() < Duration::from_secs(120), "the failure is never told");
         std::thread::sleep(Duration::from_millis(5));
         harness.run_steps(1);
     }
