@@ -139,7 +139,8 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if !self.stays {
-            remove(&self.path);
+            // A signal that came in between would find nothing under the name, and end the process before all is gone.
+            undisturbed(|| remove(&self.path));
         }
     }
 }

@@ -18,7 +18,7 @@ const SIGNALS: [(&str, i32); 4] = [("INT", 2), ("TERM", 15), ("HUP", 1), ("USR1"
 const AT_ONCE: usize = 40;
 
 /// Waits until something is there.
-fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+pub(super) fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         if let Some(found) = look() {

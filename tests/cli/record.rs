@@ -13,6 +13,7 @@ use bubblescope::open::open;
 use serde_json::Value;
 
 use super::fixture;
+use super::interrupted::until;
 use super::place::{Going, Place, link_to, program, text};
 
 /// Runs a script that is not recorded well or badly, and gives its exit code and standard error.
@@ -271,6 +272,17 @@ fn what_a_program_leaves_in_the_background_is_named_and_not_waited_for_for_ever(
     assert!(Command::new("kill").arg(left.trim()).status().unwrap().success(), "it still runs: {stderr}");
     assert_eq!(code, 5);
     assert!(stderr.contains("still runs; what it does from now on is not in the recording"), "{stderr}");
+
+    // What one that was recorded writes from then on is in no file that is kept.
+    let script = "export folder
+        (setsid sh -c 'cp \"$1\" \"$folder/$$-1.bubcap\"; exec 9>> \"$folder/$$-1.bubcap\"; echo $$ > late
+        until [ -e over ]; do sleep 0.01; done; echo late >&9; echo written > late' sh \"$1\" > /dev/null 2>&1 &)
+        until [ -s late ]; do sleep 0.01; done";
+    let (code, stderr) = outcome(&mut place.record(&["-o", "t.bubcap"], script));
+    assert!(code == 0 && stderr.contains("still runs"), "{stderr}");
+    fs::write(place.path("over"), "").unwrap();
+    until(|| (fs::read(place.path("late")).unwrap() == b"written\n").then_some(()));
+    assert_eq!(fs::read(place.path("t.bubcap")).unwrap(), fs::read(fixture("kernels-1/sync.bubcap")).unwrap());
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn keep(args: &RecordArgs, spools: &[Spool], trace: &Trace) -> anyhow::Result<Ve
             if worth.is_empty() {
                 worth = spools.iter().take(1).collect();
             }
-            let move_spool = |spool: &Spool, path| move_spool(&spool.path, &spool.beside_apart(&worth), path);
+            let move_spool = |spool: &Spool, path| move_spool(spool, &spool.beside_apart(&worth), path);
             if let [spool] = worth[..] {
                 return Ok(vec![move_spool(spool, path.clone())?]);
             }
@@ -219,7 +219,11 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 }
 
 /// Moves a spool to its place, and adds to it what is known beside it.
-fn move_spool(spool: &Path, beside: &Beside, path: PathBuf) -> anyhow::Result<PathBuf> {
+fn move_spool(
+    Spool { path: spool, is_written, .. }: &Spool,
+    beside: &Beside,
+    path: PathBuf,
+) -> anyhow::Result<PathBuf> {
     if !beside.is_empty() {
         let from = File::open(spool).with_context(|| format!("cannot read {}", spool.display()))?;
         write_atomically(&path, |out| annotate(from, out, beside).map_err(anyhow::Error::from))
@@ -227,8 +231,9 @@ fn move_spool(spool: &Path, beside: &Beside, path: PathBuf) -> anyhow::Result<Pa
         return Ok(path);
     }
     let is_other = fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file());
-    // What is no regular file is written into.
-    if is_other || fs::rename(spool, &path).is_err() {
+    // What is no regular file is written into. A process that goes on would fill a file that was moved for as long as it
+    // runs, and writes no more when its own is removed.
+    if is_other || *is_written || fs::rename(spool, &path).is_err() {
         let mut from = File::open(spool).with_context(|| format!("cannot read {}", spool.display()))?;
         write_atomically(&path, |out| io::copy(&mut from, out))
             .with_context(|| format!("cannot write {}", path.display()))?;

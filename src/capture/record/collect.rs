@@ -8,7 +8,7 @@ use cupti::inject::{self, Effect, Fault, Left};
 use cupti::spool::{Beside, Chunk, Other, Reader};
 
 use super::neighbours::{Known, Seen};
-use super::outliving::pid_of;
+use super::outliving::{is_alive, pid_of};
 use crate::capture::convert::{ConvertError, state_others, trace_from_collected};
 use crate::trace::{ProcessIdx, Trace};
 
@@ -36,6 +36,8 @@ pub struct Spool {
     pub has_records: bool,
     /// What is known beside it.
     pub beside: Beside,
+    /// Whether its process still runs, and so may go on writing.
+    pub is_written: bool,
     /// Unix time of its start, in nanoseconds.
     started: i64,
     /// Its process, as one that spools of others lack; `None` if it used no device.
@@ -161,8 +163,9 @@ fn look(path: &Path) -> Result<Spool, String> {
     let header = reader.header();
     let (pid, started, in_part) = (header.pid, header.start_realtime_ns, header.begins_late);
     let has_records = reader.any(|chunk| matches!(chunk, Ok(Chunk::Buffer { .. })));
+    let is_written = pid_of(path).is_some_and(is_alive);
     let beside = Beside::default();
-    Ok(Spool { pid, path: path.to_owned(), has_records, beside, started, own: None, in_part })
+    Ok(Spool { pid, path: path.to_owned(), has_records, beside, is_written, started, own: None, in_part })
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub(super) fn pid_of(file: &Path) -> Option<u32> {
 }
 
 /// Whether a process lives, as far as `/proc` tells. One that has ended and was not waited for does not.
-fn is_alive(pid: u32) -> bool {
+pub(super) fn is_alive(pid: u32) -> bool {
     Stat::of(pid).is_some_and(|stat| stat.is_alive())
 }
 
