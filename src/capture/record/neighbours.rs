@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cupti::spool::Other;
@@ -130,33 +131,41 @@ impl OnDevice {
 /// Watches the devices from a thread of its own, if NVML is there.
 pub(super) struct Neighbours {
     stop: Sender<()>,
-    seen: Receiver<Seen>,
+    ended: Receiver<()>,
+    seen: Arc<Mutex<Seen>>,
 }
 
 impl Neighbours {
     /// Starts watching.
     pub(super) fn watch() -> Self {
         let (stop, stopped) = channel();
-        let (told, seen) = channel();
+        let (tell, ended) = channel();
+        let seen = Arc::new(Mutex::new(Seen { numbers_hold: in_first_namespace(), ..Seen::default() }));
+        let shared = Arc::clone(&seen);
         // Without the thread nothing is seen, which is said nowhere: nothing can be said.
         let _ = std::thread::Builder::new().name("neighbours".to_owned()).spawn(move || {
-            let _ = told.send(watch(&stopped));
+            watch(&stopped, &shared);
+            let _ = tell.send(());
         });
-        Self { stop, seen }
+        Self { stop, ended, seen }
     }
 
     /// What was seen until now.
     pub(super) fn seen(self) -> Seen {
-        /// The driver may be slow to start, and what it saw then is of no use.
+        /// For a look that has begun: the driver may be slow, most of all to start.
         const PATIENCE: Duration = Duration::from_millis(500);
         drop(self.stop);
-        self.seen.recv_timeout(PATIENCE).unwrap_or_default()
+        let _ = self.ended.recv_timeout(PATIENCE);
+        lock(&self.seen).clone()
     }
 }
 
-fn watch(stopped: &Receiver<()>) -> Seen {
-    let mut seen = Seen { numbers_hold: in_first_namespace(), ..Seen::default() };
-    let Ok(nvml) = Nvml::builder().lib_path(OsStr::new("libnvidia-ml.so.1")).init() else { return seen };
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn watch(stopped: &Receiver<()>, seen: &Mutex<Seen>) {
+    let Ok(nvml) = Nvml::builder().lib_path(OsStr::new("libnvidia-ml.so.1")).init() else { return };
     let devices: Vec<_> = (0..nvml.device_count().unwrap_or(0))
         .filter_map(|index| {
             let device = nvml.device_by_index(index).ok()?;
@@ -173,10 +182,10 @@ fn watch(stopped: &Receiver<()>) -> Seen {
             now.retain(|(pid, name)| *pid != 0 && !name.contains(MPS_SERVER));
             now.sort_unstable();
             now.dedup_by_key(|(pid, _)| *pid);
-            seen.add(uuid, &now);
+            lock(seen).add(uuid, &now);
         }
         if stopped.recv_timeout(intervals.next().unwrap_or(INTERVAL)) != Err(RecvTimeoutError::Timeout) {
-            return seen;
+            return;
         }
     }
 }

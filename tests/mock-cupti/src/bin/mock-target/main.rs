@@ -116,7 +116,7 @@ fn main() {
                 let code = number();
                 // SAFETY: as above.
                 std::thread::spawn(move || unsafe { libc::exit(code) });
-                std::thread::sleep(Duration::from_secs(60));
+                std::thread::sleep(Duration::from_secs(600));
             }
             // SAFETY: ends the process.
             "_exit" => unsafe { libc::_exit(number()) },
