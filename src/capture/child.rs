@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use cupti::spool::Reader;
@@ -217,14 +218,7 @@ pub fn serve() -> io::Result<()> {
     io::stdin().lock().take(LONGEST_LINE).read_until(b'\n', &mut text)?;
     let request: Request = serde_json::from_slice(&text).map_err(io::Error::other)?;
     if text.ends_with(b"\n") {
-        when_closed(io::stdin(), || {
-            // What runs at the exit may wait for the device for ever.
-            when_closed(io::empty(), || {
-                std::thread::sleep(Duration::from_secs(2));
-                std::process::abort();
-            });
-            std::process::exit(1);
-        });
+        end_with_input();
     }
     let reply = match &request {
         Request::Repeat(repeat) => match perform(repeat) {
@@ -244,15 +238,49 @@ fn say(reply: &Reply, output: &mut impl io::Write) -> io::Result<()> {
     output.flush()
 }
 
-/// Does something in a thread of its own as soon as `input` ends.
+/// Ends this process as soon as standard input ends.
+///
+/// What runs at the exit may wait for the device for ever, or for the lock of the C library's loader, which whoever loads
+/// a driver holds. The start of a thread, and what a thread does for the first time, take that lock as well: so both
+/// threads have begun when this returns.
+fn end_with_input() {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let (exiting, is_exiting) = channel::<()>();
+    let begun = spawn(move |begun| {
+        let _ = is_exiting.recv_timeout(Duration::from_millis(1));
+        begun();
+        let _ = is_exiting.recv();
+        std::thread::sleep(PATIENCE);
+        std::process::abort();
+    });
+    if begun {
+        when_closed(io::stdin(), move || {
+            drop(exiting);
+            std::process::exit(1);
+        });
+    }
+}
+
+/// Does something in a thread of its own as soon as `input` ends. The thread has begun when this returns.
 fn when_closed(mut input: impl io::Read + Send + 'static, then: impl FnOnce() + Send + 'static) {
-    let watch = move || {
+    // Without the thread, the process ends when its work does.
+    spawn(move |begun| {
+        begun();
         // A broken input has ended too.
         let _ = io::copy(&mut input, &mut io::sink());
         then();
-    };
-    // Without the thread, the process ends when its work does.
-    let _ = std::thread::Builder::new().spawn(watch);
+    });
+}
+
+/// Starts a thread and waits until it says that it has begun. Whether there is one.
+fn spawn(work: impl FnOnce(&dyn Fn()) + Send + 'static) -> bool {
+    let (tell, told) = channel();
+    let thread = std::thread::Builder::new().spawn(move || {
+        work(&|| {
+            let _ = tell.send(());
+        });
+    });
+    thread.is_ok() && told.recv().is_ok()
 }
 
 /// Starts a recording and then CUDA, in the order in which a recorded program does.
@@ -372,7 +400,7 @@ mod tests {
     #[test]
     fn the_end_of_input_is_noticed_and_not_before() {
         let (input, mut output) = io::pipe().unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, told) = channel();
         when_closed(input, move || tell.send(()).unwrap());
         output.write_all(b"still here").unwrap();
         assert!(told.recv_timeout(Duration::from_millis(50)).is_err());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
@@ -207,6 +207,30 @@ fn an_interrupt_of_all_processes_ends_the_one_that_waits_for_another() {
         let output = child.wait_with_output().unwrap();
         assert_eq!((output.status.signal(), output.stderr.as_slice()), (Some(2), &b""[..]), "{output:?}");
     }
+}
+
+/// Also while it waits for a driver that does not load.
+#[test]
+fn a_child_process_ends_after_the_one_that_asked_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = folder.path().join("libcuda.so.1");
+    pipe(&driver);
+    let mut child = Command::new(program())
+        .args(["run", "scalar-readback"])
+        .env("LD_LIBRARY_PATH", folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Both have it, and it ends when the last of them does.
+    let mut stderr = child.stderr.take().unwrap();
+    let _driver = read_from(&driver);
+    send(&child, "KILL");
+    assert_eq!(ended(&mut child).signal(), Some(9));
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(stderr.read_to_end(&mut Vec::new())));
+    assert!(told.recv_timeout(Duration::from_secs(120)).is_ok(), "its child process goes on");
 }
 
 /// What a file may not grow beyond is an error like a full disk, and no signal that kills.

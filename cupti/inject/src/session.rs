@@ -11,11 +11,14 @@ use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// How long the end of a window waits for work that was started in it.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// How long the end of the process waits for a recording that is about to begin.
+const BEGINNING: Duration = Duration::from_secs(1);
 
 /// Takes NVTX over (`cuptiNvtxInitialize`).
 type NvtxInitialize = unsafe extern "C" fn(*mut c_void) -> cupti::RawResult;
@@ -29,6 +32,8 @@ pub(crate) struct Session {
     /// Whether CUPTI was taken by the parent this process was forked from.
     inherits: bool,
     state: Mutex<State>,
+    /// Held while the recording begins.
+    beginning: Mutex<()>,
     search: Option<Mutex<Search>>,
     /// Whether the delay is over.
     armed: AtomicBool,
@@ -135,6 +140,7 @@ impl Session {
             request,
             inherits: matches!(state, State::Waiting(_)),
             state: Mutex::new(state),
+            beginning: Mutex::new(()),
             search,
             cuda_started: AtomicBool::new(false),
             reserved: AtomicBool::new(false),
@@ -234,6 +240,7 @@ impl Session {
 
     /// Begins, if it has not.
     fn begin(&self) {
+        let _beginning = lock(&self.beginning);
         let mut state = lock(&self.state);
         if !matches!(*state, State::Waiting(_)) {
             return;
@@ -365,6 +372,11 @@ fn recording_fault(failure: &Failure<'_>) {
 extern "C" fn never_begun() {
     let _ = catch_unwind(|| {
         let Some(session) = Session::existing() else { return };
+        // One that begins right now is ended after this, in its own handler, and not cut off before its first byte.
+        let until = Instant::now() + BEGINNING;
+        while matches!(session.beginning.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         if !matches!(*lock(&session.state), State::Waiting(_)) {
             return;
         }

@@ -77,33 +77,15 @@ fn cancelling_the_only_load_leads_back_to_the_first_window() {
     assert!(app.timeline.view.start() <= 0 && app.timeline.view.end() >= app.docs[0].trace.end.0);
 }
 
-/// A window that shows `label` while it works on a trace of so many iterations: a window that looks too late opens it anew.
-fn at_work(iterations: u64, label: &str) -> Harness<'static, App> {
-    let mut harness =
-        Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &[]));
-    loop {
-        let ctx = harness.ctx.clone();
-        harness.state_mut().show(&ctx, "generated", testing::trace(1, iterations));
-        let shown = |harness: &Harness<'_, App>| harness.query_by_label_contains(label).is_some();
-        let over = |harness: &Harness<'_, App>| harness.state().docs.first().is_some_and(|doc| doc.full().is_some());
-        let start = Instant::now();
-        while !shown(&harness) && !over(&harness) {
-            assert!(start.elapsed() < Duration::from_secs(120), "it never comes: {label}");
-            std::thread::sleep(Duration::from_millis(1));
-            harness.run_steps(1);
-        }
-        if shown(&harness) {
-            return harness;
-        }
-        harness.key_press_modifiers(Modifiers::COMMAND, Key::W);
-        harness.run_steps(2);
-    }
-}
-
 #[test]
 fn a_stopped_replay_leaves_the_trace_and_says_why_there_are_no_findings() {
-    // So many calls that the replay goes on for many frames.
-    let mut harness = at_work(10_000, "Stop");
+    let mut harness = Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| {
+        let mut app = App::new(&creation.egui_ctx, &[]);
+        // So many calls that the replay goes on for many frames.
+        app.show(&creation.egui_ctx, "generated", testing::trace(1, 10_000));
+        app
+    });
+    until(&mut harness, "the replay", |harness| harness.query_by_label("Stop").is_some());
     harness.get_by_label("Stop").click();
     harness.run_steps(3);
     let app = harness.state();
@@ -119,20 +101,23 @@ fn closing_a_trace_ends_the_work_on_it_soon() {
     let start = Instant::now();
     full(&testing::trace(1, 1_000), &Options::default());
     let twentieth = start.elapsed();
+    let mut harness = Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| {
+        let mut app = App::new(&creation.egui_ctx, &[]);
+        app.show(&creation.egui_ctx, "generated", testing::trace(1, 20_000));
+        app
+    });
     for closed_while in ["looking for bubbles in", "replaying changes of"] {
-        let close = || {
-            let mut harness = at_work(20_000, closed_while);
-            let trace = Arc::downgrade(&harness.state().docs[0].trace);
-            harness.get_by_label("Close generated").click();
-            harness.run_steps(1);
-            let closed = Instant::now();
-            until(&mut harness, "the end of the work", |_| trace.strong_count() == 0);
-            assert!(harness.state().docs.is_empty() && !harness.state().is_working());
-            closed.elapsed()
-        };
-        // A machine that stands still for a while does not do so each time.
-        let took = (0..3).map(|_| close()).min().unwrap();
+        until(&mut harness, closed_while, |harness| harness.query_by_label_contains(closed_while).is_some());
+        let trace = Arc::downgrade(&harness.state().docs[0].trace);
+        harness.get_by_label("Close generated").click();
+        harness.run_steps(1);
+        let closed = Instant::now();
+        until(&mut harness, "the end of the work", |_| trace.strong_count() == 0);
+        let took = closed.elapsed();
         assert!(took < 5 * twentieth, "{closed_while}: {took:?}, and a twentieth takes {twentieth:?}");
+        assert!(harness.state().docs.is_empty() && !harness.state().is_working());
+        let ctx = harness.ctx.clone();
+        harness.state_mut().show(&ctx, "generated", testing::trace(1, 20_000));
     }
 }
 
