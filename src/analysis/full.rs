@@ -153,8 +153,16 @@ fn facts(replay: &Replay<'_>, findings: &Findings, idle: Ns, asked: &[Change]) -
             lists.push(vec![change.clone()]);
         }
     }
-    let answers = lists.iter().flatten().zip(replay.each(&lists));
-    facts.what_if = answers.filter_map(|(change, outcome)| what_if(change.to_string(), outcome)).collect();
+    let mut all: Vec<Change> = findings.found.iter().flat_map(|finding| finding.changes.clone()).collect();
+    let outcomes = replay.each(&lists);
+    for (change, outcome) in lists.into_iter().flatten().zip(outcomes) {
+        // What has no answer would leave all together without one.
+        let Some(answer) = what_if(change.to_string(), outcome) else { continue };
+        facts.what_if.push(answer);
+        if !all.contains(&change) {
+            all.push(change);
+        }
+    }
     facts.what_if.extend(findings.found.iter().map(|finding| WhatIf {
         change: finding.change.clone(),
         span: finding.span,
@@ -163,8 +171,6 @@ fn facts(replay: &Replay<'_>, findings: &Findings, idle: Ns, asked: &[Change]) -
         assumptions: finding.assumptions.clone(),
     }));
     facts.what_if.sort_by_key(|what| std::cmp::Reverse(what.gain));
-    let mut all: Vec<Change> = findings.found.iter().flat_map(|finding| finding.changes.clone()).collect();
-    all.extend(asked.iter().filter(|change| !all.contains(change)).cloned().collect::<Vec<_>>());
     if !all.is_empty() {
         let names: Vec<&str> = facts.what_if.iter().map(|what| what.change.as_str()).collect();
         let at_least = facts.what_if.iter().any(|what| what.at_least);

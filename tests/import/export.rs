@@ -312,13 +312,18 @@ fn what_another_profiler_does_not_record_is_withheld_and_said() {
         let whole = full(&trace, &Options::default());
         let other = as_of_another(&trace);
         assert_eq!(figures(&other), figures(&trace), "{name}");
-        let options = Options { what_if: vec![Change::Graph, Change::NoStreamWaits], ..Options::default() };
+        let asked = vec![Change::Graph, Change::NoStreamWaits, Change::Host { millionths: 500_000 }];
+        let options = Options { what_if: asked, ..Options::default() };
         let less = full(&other, &options);
         let has = |full: &FullAnalysis| full.findings.found.iter().any(|finding| finding.id == id);
         assert!(has(&whole) && !has(&less), "{name}");
         let says = |full: &FullAnalysis| full.analysis.quality.warnings.iter().any(|line| line.contains(said));
         assert!(!says(&whole) && says(&less), "{name}: {:?}", less.analysis.quality.warnings);
-        let answers = less.replay.unwrap().what_if;
+        let replay = less.replay.unwrap();
+        let answers = replay.what_if;
+        // All together are those that have an answer.
+        let names: Vec<&str> = answers.iter().map(|what| what.change.as_str()).collect();
+        assert_eq!(replay.all_together.map(|what| what.change), Some(names.join(", ")), "{name}");
         let given = |change: &str| answers.iter().any(|what| what.change == change);
         assert_eq!((given("graph"), given("no-stream-waits")), (said != orders, said != orders), "{name}");
     }

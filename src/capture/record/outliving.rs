@@ -115,7 +115,7 @@ impl Stat {
 mod tests {
     use super::*;
     use cupti::inject::Window;
-    use std::process::Command;
+    use std::process::{Child, Command};
     use std::time::{Duration, Instant};
 
     #[test]
@@ -131,6 +131,16 @@ mod tests {
         assert!(!is_alive(child.id()));
     }
 
+    /// A process that never ends: it is ended with the test, however that goes.
+    struct Endless(Child);
+
+    impl Drop for Endless {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
     #[test]
     fn a_process_that_starts_one_program_after_another_is_always_an_heir() {
         let folder = Path::new("/recorded/here");
@@ -144,10 +154,10 @@ mod tests {
         let mut child = Command::new("sh");
         child.args(["-c", script]).env("script", script);
         child.env(REQUEST_VARIABLE, serde_json::to_string(&request).unwrap());
-        let mut child = child.spawn().unwrap();
+        let child = Endless(child.spawn().unwrap());
         let mut looks = 0;
         while looks < 200 {
-            if let Environment::Known(environment) = environment(child.id()) {
+            if let Environment::Known(environment) = environment(child.0.id()) {
                 looks += 1;
                 assert!(records_into(&environment, folder), "at look {looks}: {environment:?}");
             }
@@ -156,11 +166,10 @@ mod tests {
             let Heirs { found, undecided } = heirs(folder);
             if !undecided || !found.is_empty() {
                 looks += 1;
-                assert_eq!(found, [child.id()], "at look {looks}");
+                assert_eq!(found, [child.0.id()], "at look {looks}");
             }
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(child);
         assert!(heirs(folder).found.is_empty());
     }
 
