@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use crate::progress::{Cancelled, Until};
-use crate::trace::{ApiKind, CallIdx, DeviceIdx, Interval, Ns, Trace};
+use crate::trace::{ApiKind, CallIdx, Detail, DeviceIdx, Interval, MemoryKind, Ns, OpIdx, Trace};
 
 use super::calls::{CallClasses, Drainers, HostGaps};
 use super::captures::Captures;
@@ -85,7 +85,7 @@ pub(super) fn device(
     until: Until<'_>,
 ) -> Result<DeviceAnalysis, Cancelled> {
     let Sweep { span, partition, exposed_comm, ops, gaps, streams } = sweep;
-    let latency = usual_latency(trace, &gaps, constants);
+    let latency = usual_latency(trace, &gaps, &host.classes, constants);
     let factor = Ns(host.usual_launch.0.saturating_mul(constants.long_launch_factor));
     let long_launch = factor.max(constants.long_launch);
     let first_launches = OnceLock::new();
@@ -136,14 +136,28 @@ pub(super) fn device(
 }
 
 /// The low median time from a launch's start to its op's start over ops that found the device empty, within bounds.
-fn usual_latency(trace: &Trace, gaps: &[Gap], constants: &Constants) -> Ns {
-    let empty = gaps.iter().map(|gap| (gap.interval, trace.ops.launch(gap.after)));
+///
+/// Copies that hold their caller, or whose pageable memory the host moves first, do not count: they take as long as their
+/// bytes do.
+fn usual_latency(trace: &Trace, gaps: &[Gap], classes: &CallClasses, constants: &Constants) -> Ns {
+    let starts_at_once = |op: OpIdx| {
+        let holds = |call| classes.drain(call) == Some(Cause::BlockingCopy);
+        !trace.ops.launch(op).is_some_and(holds) && !is_pageable(trace, op)
+    };
+    let empty = gaps.iter().filter(|gap| starts_at_once(gap.after));
+    let empty = empty.map(|gap| (gap.interval, trace.ops.launch(gap.after)));
     let mut samples: Tally = empty_device_latencies(trace, empty).collect();
     if samples.len() < constants.latency_samples {
         return constants.latency_default;
     }
     let median = samples.low_median().map_or(constants.latency_default, Ns);
     median.min(constants.latency_max).max(constants.latency_min)
+}
+
+/// Whether an op copies from or to pageable memory.
+fn is_pageable(trace: &Trace, op: OpIdx) -> bool {
+    let pageable = |memory| memory == MemoryKind::Pageable;
+    matches!(trace.op_detail(op), Detail::Copy { from, to, .. } if pageable(from) || pageable(to))
 }
 
 /// Times from a launch's start to its op's start, of ops that end a bubble and were launched inside it.

@@ -78,7 +78,7 @@ pub struct Constants {
     pub latency_max: Ns,
     /// λ when fewer than [`Self::latency_samples`] ops found the device empty: 5 µs.
     pub latency_default: Ns,
-    /// Ops that must have found the device empty before their median is used: 5.
+    /// Ops that must have found the device empty, pageable and blocking copies left out, before their median is used: 5.
     pub latency_samples: usize,
     /// An op enqueued in time that starts later than this after its predecessor, without a recorded wait, was held by
     /// something not recorded: 20 µs.

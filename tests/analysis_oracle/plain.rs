@@ -306,7 +306,12 @@ impl Oracle<'_> {
         for (&(start, end), &op) in gaps.iter().zip(next) {
             if let Some(call) = self.trace.ops.launch(op) {
                 let launched = self.call(call).0;
-                if start <= launched && launched < end {
+                let slow = match self.trace.op_detail(op) {
+                    Detail::Copy { from, to, .. } => from == MemoryKind::Pageable || to == MemoryKind::Pageable,
+                    _ => false,
+                };
+                let slow = slow || self.drain_kind(call) == Some(Cause::BlockingCopy);
+                if !slow && start <= launched && launched < end {
                     samples.push(end - launched);
                 }
             }

@@ -1,7 +1,7 @@
 //! What a device does by itself: how its ops lie, and what they wait for among each other.
 
 use super::super::scene::Scene;
-use super::super::{Analysis, Cause, Confidence, Rule};
+use super::super::{Analysis, Cause, Confidence, Options, Rule, analyze};
 use super::{analysis, causes};
 use crate::trace::{Interval, MemoryKind, Ns, StreamKind};
 
@@ -23,6 +23,36 @@ fn copies_under_kernels_overlap_and_alone_are_exposed() {
     let streams: Vec<(i64, i64)> =
         found.devices[0].streams.iter().map(|stream| (stream.busy.0, stream.stream_gap.0)).collect();
     assert_eq!(streams, [(4_000, 0), (4_000, 0), (1_500, 1_500)]);
+}
+
+#[test]
+fn copies_that_take_their_time_do_not_make_launches_late() {
+    // Set-up: the device is empty before each copy. Then kernels, launched 8 µs before their turn.
+    let found = |memory: (MemoryKind, MemoryKind), name: &str, loop_only: bool| {
+        let mut scene = Scene::new();
+        for index in 0..8 {
+            let at = index * 100_000;
+            scene.copies((name, 1 << 20), memory, index as u64 + 1, (at, at + 80_000), (7, at + 18_000, at + 70_000));
+        }
+        for index in 0..20 {
+            let at = 1_000_000 + index * 10_000;
+            scene.launch(index as u64 + 100, (at - 9_000, at - 7_000), 7, (at, at + 9_000));
+        }
+        let window = loop_only.then(|| Interval::new(Ns(990_000), Ns(1_300_000)));
+        let options = Options { window, ..Options::default() };
+        let found = analyze(&scene.finish(), &options);
+        let device = &found.devices[0];
+        (device.usual_latency, causes(device).split_off(device.bubbles.len() - 19))
+    };
+    let (pageable, pinned) = ((MemoryKind::Pageable, MemoryKind::Device), (MemoryKind::Pinned, MemoryKind::Device));
+    let from_device = (MemoryKind::Device, MemoryKind::Pinned);
+    for (memory, name) in [(pageable, "cudaMemcpyAsync_v3020"), (pageable, "cudaMemcpy"), (from_device, "cuMemcpyDtoH_v2")] {
+        for loop_only in [false, true] {
+            let expected = (Ns(5_000), vec![Cause::Dispatch; 19]);
+            assert_eq!(found(memory, name, loop_only), expected, "{name}, the loop alone: {loop_only}");
+        }
+    }
+    assert_eq!(found(pinned, "cudaMemcpyAsync_v3020", false).0, Ns(18_000), "such a copy starts at once");
 }
 
 /// Two streams: a kernel on 7, an event recorded after it, stream 8 waits for it, all enqueued long before.
