@@ -46,7 +46,9 @@ fn copies_that_take_their_time_do_not_make_launches_late() {
     };
     let (pageable, pinned) = ((MemoryKind::Pageable, MemoryKind::Device), (MemoryKind::Pinned, MemoryKind::Device));
     let from_device = (MemoryKind::Device, MemoryKind::Pinned);
-    for (memory, name) in [(pageable, "cudaMemcpyAsync_v3020"), (pageable, "cudaMemcpy"), (from_device, "cuMemcpyDtoH_v2")] {
+    for (memory, name) in
+        [(pageable, "cudaMemcpyAsync_v3020"), (pageable, "cudaMemcpy"), (from_device, "cuMemcpyDtoH_v2")]
+    {
         for loop_only in [false, true] {
             let expected = (Ns(5_000), vec![Cause::Dispatch; 19]);
             assert_eq!(found(memory, name, loop_only), expected, "{name}, the loop alone: {loop_only}");
