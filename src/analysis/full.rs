@@ -173,7 +173,7 @@ fn facts(replay: &Replay<'_>, findings: &Findings, idle: Ns, asked: &[Change]) -
     facts.what_if.sort_by_key(|what| std::cmp::Reverse(what.gain));
     if !all.is_empty() {
         let names: Vec<&str> = facts.what_if.iter().map(|what| what.change.as_str()).collect();
-        let at_least = facts.what_if.iter().any(|what| what.at_least);
+        let at_least = facts.what_if.iter().all(|what| what.at_least);
         let together = what_if(names.join(", "), replay.with(&all));
         facts.all_together = together.map(|what| WhatIf { at_least, ..what });
     }

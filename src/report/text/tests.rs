@@ -85,6 +85,20 @@ fn the_largest_cause_is_named_without_a_finding() {
     assert!(once.contains("of that once, at 36.201 ms, in cuModuleLoadData"), "{once}");
 }
 
+/// What is the least of one gain and the most of another is neither of all together.
+#[test]
+fn a_gain_of_several_kinds_is_about_so_much() {
+    let mut report = samples::sync_bound();
+    let told = |report: &Report| text(report, Style::PLAIN);
+    assert!(told(&report).contains("\nUp to "));
+    let replay = report.replay.as_mut().unwrap();
+    replay.what_if[0].at_least = true;
+    assert!(told(&report).contains("\nAbout "));
+    let replay = report.replay.as_mut().unwrap();
+    replay.all_together.as_mut().unwrap().at_least = true;
+    assert!(told(&report).contains("\nAt least "));
+}
+
 /// The longest bubble may be another call's than most idle time, and another cause's calls may have caused more.
 #[test]
 fn the_calls_of_most_idle_time_are_named() {

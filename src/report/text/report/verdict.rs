@@ -54,7 +54,12 @@ pub(super) fn verdict(report: &Report, out: &mut dyn Write, style: Style) -> io:
                 format!(", {} of it from set-up that is done once", time(finding.recoverable_ns))
             });
             let beyond = replay.idle_ns.map_or("", |idle| beyond_idle(gain.gain_ns, idle, report.devices.len()));
-            let bound = if gain.at_least { "At least" } else { "Up to" };
+            // Of some the least is known, of others the most.
+            let bound = match (gain.at_least, replay.what_if.iter().any(|what| what.at_least)) {
+                (true, _) => "At least",
+                (false, true) => "About",
+                (false, false) => "Up to",
+            };
             let (gain, share) = (time(gain.gain_ns), percent(gain.gain_fraction));
             let text = format!("{bound} {gain} ({share}) can be recovered{set_up}{beyond}.");
             paragraph(out, style, anstyle::Style::new(), "", &text)?;
