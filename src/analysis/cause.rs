@@ -215,6 +215,9 @@ words! {
         /// Host code fills at least half of the bubble, and for long enough to launch many ops the host ran nothing else, or
         /// the process made no launching or blocking call.
         HostCodeFillsHalf => "host-code-fills-half",
+        /// The process made no launching or blocking call for longer than it usually does, nothing fills half of the
+        /// bubble, and this fills the most of it.
+        FillsMost => "fills-most",
         /// No other rule fits: the device waited for its launch.
         LaunchLate => "launch-late",
     }

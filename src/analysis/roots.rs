@@ -164,8 +164,23 @@ impl Judge<'_> {
                 None => (Cause::LaunchBound, likely, Rule::LaunchCallLong, Some(call)),
             };
         }
-        if let Some(rule) = self.host_computed(gap, launch, share(SegmentKind::HostCode)) {
+        let since = self.since_last_call(gap, launch);
+        if let Some(rule) = self.host_computed(gap, launch, since, share(SegmentKind::HostCode)) {
             return (Cause::HostBound, likely, rule, Some(launch));
+        }
+        // A gap that lies mostly in the bubble and is no launching, and nothing fills half: the most of it decides.
+        let inside = before_launch(gap, calls.interval(launch)).len();
+        if since >= self.long_gap(launch) && inside.0.saturating_mul(2) >= since.0 {
+            let shares = SegmentKind::ALL.iter().rev().filter_map(|&kind| share(kind));
+            match shares.max_by_key(|share| share.total).map(|share| share.longest) {
+                Some(most) if most.kind == SegmentKind::HostCode => {
+                    return (Cause::HostBound, likely, Rule::FillsMost, Some(launch));
+                }
+                Some(most) if FILLERS.contains(&most.kind) && most.kind != SegmentKind::SyncReturn => {
+                    return (self.filler_cause(most), likely, Rule::FillsMost, most.call());
+                }
+                _ => {}
+            }
         }
         (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch))
     }
@@ -206,37 +221,45 @@ impl Judge<'_> {
         }
     }
 
-    /// The rule by which the host computed before `launch`, rather than merely launched: its own code fills half of the
-    /// bubble, or of the time since the process last launched or blocked, and it did so for longer than it usually does,
-    /// or for long in any program. `host_code` is what the bubble has of it.
-    fn host_computed(&self, gap: &Gap, launch: CallIdx, host_code: Option<Share<'_>>) -> Option<Rule> {
+    /// How long before `launch` its process had made no call that launches or blocks. What it did before its first one is
+    /// not known, but that it made none since the device ran dry.
+    fn since_last_call(&self, gap: &Gap, launch: CallIdx) -> Ns {
         let trace = self.explainer.trace;
+        let call = trace.calls.interval(launch);
+        let before = self.host_gaps.before(trace.call_process(launch), call);
+        before.unwrap_or_else(|| before_launch(gap, call).len())
+    }
+
+    /// A time between such calls that is longer than they usually leave.
+    fn long_gap(&self, launch: CallIdx) -> Ns {
         let constants = self.explainer.constants;
-        let process = trace.call_process(launch);
+        let usual = self.host_gaps.median(self.explainer.trace.call_process(launch)).unwrap_or_default();
+        let limit = Ns(usual.0.saturating_mul(constants.host_gap_factor));
+        limit.min(constants.host_gap_max).max(constants.host_gap_min)
+    }
+
+    /// The rule by which the host computed before `launch`, rather than merely launched: its own code fills half of the
+    /// bubble, or of the time `since` the process last launched or blocked, and it did so for longer than it usually does,
+    /// or for long in any program. `host_code` is what the bubble has of it.
+    fn host_computed(&self, gap: &Gap, launch: CallIdx, since: Ns, host_code: Option<Share<'_>>) -> Option<Rule> {
+        let trace = self.explainer.trace;
         let call = trace.calls.interval(launch);
         let half = |part: Ns, whole: Ns| part.0.saturating_mul(2) >= whole.0;
-
-        let bubble = gap.interval;
-        let before = Interval::new(bubble.start, call.start.clamp(bubble.start, bubble.end));
-        // What the process did before its first call is not known, but that it made none.
-        let since = self.host_gaps.before(process, call).unwrap_or(before.len());
         let (total, longest) =
             host_code.map_or((Ns::ZERO, Ns::ZERO), |share| (share.total, share.longest.interval.len()));
-        let fills_half = half(total, bubble.len());
-        let usual = self.host_gaps.median(process).unwrap_or_default();
-        let limit = Ns(usual.0.saturating_mul(constants.host_gap_factor));
-        let limit = limit.min(constants.host_gap_max).max(constants.host_gap_min);
+        let fills_half = half(total, gap.interval.len());
         // A launch may come a little late after long host code: of such a bubble the host's code is the lesser part, or
         // none, and yet the reason.
         let mostly_computed = || {
             let thread = trace.calls.thread[launch.index()];
             let alone = Interval::new(call.start - since, call.start);
-            half(total, before.len()) && half(self.explainer.host_code(thread, alone), since)
+            half(total, before_launch(gap, call).len()) && half(self.explainer.host_code(thread, alone), since)
         };
-        if since >= limit && (fills_half || mostly_computed()) {
+        if since >= self.long_gap(launch) && (fills_half || mostly_computed()) {
             Some(Rule::HostGap)
         } else {
-            (fills_half && since.max(longest) >= constants.host_gap_always).then_some(Rule::HostCodeFillsHalf)
+            let long = since.max(longest) >= self.explainer.constants.host_gap_always;
+            (fills_half && long).then_some(Rule::HostCodeFillsHalf)
         }
     }
 
@@ -256,6 +279,12 @@ impl Judge<'_> {
         let thread = trace.calls.thread[call.index()];
         self.explainer.ranges.innermost(trace, thread, trace.calls.start[call.index()])
     }
+}
+
+/// The part of a bubble before a launch.
+fn before_launch(gap: &Gap, call: Interval) -> Interval {
+    let bubble = gap.interval;
+    Interval::new(bubble.start, call.start.clamp(bubble.start, bubble.end))
 }
 
 /// The segments of one kind together, and the first of the longest.

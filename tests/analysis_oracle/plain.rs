@@ -778,6 +778,19 @@ impl Oracle<'_> {
         if half(own) && since.max(stretch) >= self.constants.host_gap_always.0 {
             return (Cause::HostBound, likely, Rule::HostCodeFillsHalf, Some(launch));
         }
+        if since >= limit && 2 * before >= since {
+            let most = SegmentKind::ALL.iter().map(|&kind| total(kind)).max().unwrap();
+            let kind = *SegmentKind::ALL.iter().find(|&&kind| total(kind) == most).unwrap();
+            let cause = match kind {
+                SegmentKind::Profiler => Cause::Profiler,
+                SegmentKind::ModuleLoad => Cause::ModuleLoad,
+                SegmentKind::GraphBuild => Cause::GraphBuild,
+                SegmentKind::Allocation => Cause::Allocation,
+                SegmentKind::HostCode => return (Cause::HostBound, likely, Rule::FillsMost, Some(launch)),
+                _ => return (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch)),
+            };
+            return (cause, likely, Rule::FillsMost, longest(segments, kind).unwrap().3);
+        }
         (Cause::LaunchBound, likely, Rule::LaunchLate, Some(launch))
     }
 

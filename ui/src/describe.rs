@@ -600,6 +600,10 @@ pub fn why(rule: Rule) -> &'static str {
             "the process made no launching or blocking call for longer than it usually does, and mostly ran its own code"
         }
         Rule::HostCodeFillsHalf => "the host ran its own code for at least half as long as the bubble lasted",
+        Rule::FillsMost => {
+            "the process made no launching or blocking call for longer than it usually does, and this fills the most of \
+             that time"
+        }
         Rule::LaunchLate => {
             "the call that launched the next op was not over when the device ran dry, and no other rule fits"
         }

@@ -95,6 +95,22 @@ fn what_fills_a_long_gap_between_launches_is_its_reason() {
 }
 
 #[test]
+fn where_nothing_fills_half_of_a_long_gap_the_most_decides() {
+    // 295 µs from 61.5 µs on: so much allocation, so many other calls, the rest host code.
+    let filled = |allocation: i64, others: i64| {
+        after_a_loop(61_500, |scene| {
+            scene.call("cudaMalloc_v3020", 200, 62_000, 62_000 + allocation);
+            scene.call("cudaStreamCreateWithPriority", 201, 62_000 + allocation, 62_000 + allocation + others);
+        })
+    };
+    assert_eq!(filled(140_000, 40_000), (Cause::Allocation, Rule::FillsMost));
+    assert_eq!(filled(40_000, 140_000), (Cause::LaunchBound, Rule::LaunchLate));
+    assert_eq!(filled(80_000, 80_000), (Cause::HostBound, Rule::FillsMost));
+    assert_eq!(filled(160_000, 0), (Cause::Allocation, Rule::FillsHalf));
+    assert_eq!(filled(40_000, 40_000).1, Rule::HostGap);
+}
+
+#[test]
 fn long_host_code_is_no_launching_whatever_calls_come_before_the_launch() {
     let computes = (Cause::HostBound, Rule::HostCodeFillsHalf);
     let ends_with = |name: &'static str| after_a_loop(61_500, move |scene| scene.call(name, 200, 350_000, 358_000));
