@@ -504,21 +504,28 @@ fn what_was_not_recorded_is_said_of_the_trace_and_of_kept_spools() {
         (place, said)
     };
 
+    // How long the mock's work waited for its turn on this machine is another matter.
+    let all_there = |said: &str| {
+        let reasons: Vec<String> = serde_json::from_str(said).unwrap();
+        reasons.iter().all(|reason| reason.contains("idle time comes from something that was not recorded"))
+    };
+
     // Ended in order, one after the other.
     let (_, said) = record(&[], "\"$0\" inject:1 launch:1:50; \"$0\" inject:1 launch:1:50");
-    assert_eq!(said, "[]");
+    assert!(all_there(&said), "{said}");
 
     // A buffer with work that has not finished is lost with the process.
     let (_, said) = record(&[], "exec \"$0\" inject:1 launch:1:300 unfinished settled kill:9");
     assert!(said.contains("1 buffer of records was not given back"), "{said}");
     let (_, said) = record(&[], "exec \"$0\" inject:1 launch:1:300 settled kill:9");
-    assert_eq!(said, "[]", "what is fetched in time is not lost");
+    assert!(all_there(&said), "what is fetched in time is not lost: {said}");
 
     // One that cannot write on, beside one that can.
     let other = "\"$0\" inject:1 launch:1:50 await:broken launch:1:50";
-    let broken = "\"$0\" limit:150000 inject:1 launch:1:100 settled launch:4:5000 until:kinds_on:0 touch:broken";
-    let (place, said) = record(&[], &format!("{other} & {broken} & wait"));
-    for part in ["records were dropped", "limit:150000", "was recorded only until", "cannot be written"] {
+    // By a short name, which is told whole.
+    let broken = "ln -s \"$0\" broken-one; ./broken-one limit:150000 inject:1 launch:1:100 settled launch:4:5000 until:kinds_on:0 touch:broken";
+    let (place, said) = record(&[], &format!("{other} & {{ {broken}; }} & wait"));
+    for part in ["records were dropped", "broken-one limit:150000", "was recorded only until", "cannot be written"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     let apart = ["t-1.bubcap", "t-2.bubcap"].map(|name| reasons_of(&place.path(name)));
@@ -526,10 +533,10 @@ fn what_was_not_recorded_is_said_of_the_trace_and_of_kept_spools() {
     assert_eq!((broken.len(), whole.len()), (1, 1), "{apart:?}");
 
     // Alone, what is recorded for a time is all that counts; beside another that goes on, it is not.
-    let (_, said) = record(&["--duration", "1500ms"], "exec \"$0\" inject:1 launch:1:50 until:kinds_on:0 launch:1:50");
-    assert_eq!(said, "[]");
-    let early = "\"$0\" inject:1 launch:1:20 until:kinds_on:0 touch:early launch:1:20";
+    let (_, said) = record(&["--duration", "4s"], "exec \"$0\" inject:1 launch:1:50 until:kinds_on:0 launch:1:50");
+    assert!(all_there(&said), "{said}");
+    let early = "ln -s \"$0\" early-one; ./early-one inject:1 launch:1:20 until:kinds_on:0 touch:early launch:1:20";
     let late = "\"$0\" await:early inject:1 launch:1:20 sleep:100 launch:1:20";
-    let (_, said) = record(&["--duration", "1500ms"], &format!("{early} & {late} & wait"));
-    assert!(said.contains("launch:1:20 until:kinds_on:0") && said.contains("was recorded only until"), "{said}");
+    let (_, said) = record(&["--duration", "4s"], &format!("{{ {early}; }} & {late} & wait"));
+    assert!(said.contains("./early-one inject:1") && said.contains("was recorded only until"), "{said}");
 }
