@@ -58,9 +58,10 @@ words! {
 }
 
 impl FindingId {
-    /// Whether fixing it gains more than a replay can tell: copies of pinned memory are faster, too.
+    /// Whether fixing it gains more than a replay can tell: copies of pinned memory are faster, too, and so is a launch of
+    /// a graph that was launched before.
     pub const fn gains_at_least(self) -> bool {
-        matches!(self, Self::PageableAsyncCopy)
+        matches!(self, Self::PageableAsyncCopy | Self::GraphReinstantiated)
     }
 }
 

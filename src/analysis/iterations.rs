@@ -23,6 +23,8 @@ const MIN_COVERAGE_BY_NAME: usize = 80;
 const MIN_MATCHES: usize = 90;
 /// The period is looked for in so many of the last steps: where the program has settled.
 const SAMPLE: usize = 1 << 16;
+/// Iterations may overlap by so many percent of the time that they take together.
+const MAX_OVERLAP: i128 = 5;
 /// So many periods are tried, the most promising first.
 const MAX_CANDIDATES: usize = 24;
 
@@ -47,9 +49,9 @@ pub(super) fn iterations(
     let process = trace.streams[busiest.stream.index()].process;
     let steps = steps(trace, window, process, host);
     let (source, repetitions) =
-        counted_ranges(trace, window, process, &steps).or_else(|| repeating_launches(trace, &steps))?;
+        counted_ranges(trace, window, process, &steps).or_else(|| repeating_launches(trace, window, &steps))?;
     let (intervals, blocking) = lay_out(trace, host, &steps, &repetitions);
-    if intervals.len() < MIN_ITERATIONS {
+    if intervals.len() < MIN_ITERATIONS || overlap(&intervals) {
         return None;
     }
     let lengths = |intervals: &[Interval]| -> Vec<Ns> { intervals.iter().map(|interval| interval.len()).collect() };
@@ -88,6 +90,14 @@ fn lay_out(trace: &Trace, host: &Host, steps: &[Step], repetitions: &[Repetition
         blocking.push(steps.iter().filter(|step| host.classes.blocks(step.call)).count() as u64);
     }
     (intervals, blocking)
+}
+
+/// Whether iterations run beside each other for more than a small part of their time, as on several streams: then how long
+/// each takes does not tell how fast they follow each other.
+fn overlap(intervals: &[Interval]) -> bool {
+    let hull = intervals.iter().copied().reduce(|all, one| Interval::new(all.start.min(one.start), all.end.max(one.end)));
+    let together: i128 = intervals.iter().map(|interval| i128::from(interval.len().0)).sum();
+    hull.is_some_and(|hull| together * 100 > i128::from(hull.len().0) * (100 + MAX_OVERLAP))
 }
 
 /// Ranges of one thread that share a name, which best holds a counting number, and most of the steps lie in.
@@ -159,7 +169,7 @@ fn steps(trace: &Trace, window: Interval, process: ProcessIdx, host: &Host) -> V
 }
 
 /// The repetitions of the launch sequence.
-fn repeating_launches(trace: &Trace, steps: &[Step]) -> Option<(IterationSource, Vec<Repetition>)> {
+fn repeating_launches(trace: &Trace, window: Interval, steps: &[Step]) -> Option<(IterationSource, Vec<Repetition>)> {
     let what: Vec<u32> = steps.iter().map(|step| step.what).collect();
     let period = period(&what)?;
     let starts = repetitions(trace, steps, &what, period);
@@ -170,7 +180,34 @@ fn repeating_launches(trace: &Trace, steps: &[Step]) -> Option<(IterationSource,
         steps: from..from + period,
         followed: starts.get(index + 1) == Some(&(from + period)),
     });
-    Some((IterationSource::LaunchSequence { launches: period }, repetitions.collect()))
+    let mut repetitions: Vec<Repetition> = repetitions.collect();
+    let times = told_apart(trace, window, steps, &mut repetitions);
+    Some((IterationSource::LaunchSequence { launches: period * times }, repetitions))
+}
+
+/// Joins repetitions to the iterations that the recording of a workload tells of; how many make one. An iteration may
+/// repeat a sequence itself, which by the launches alone looks like as many iterations.
+fn told_apart(trace: &Trace, window: Interval, steps: &[Step], repetitions: &mut Vec<Repetition>) -> usize {
+    let run = trace.meta.workload.as_ref().filter(|run| run.iterations > 0);
+    let Some((iterations, measured)) = run.and_then(|run| Some((run.iterations as usize, run.measured?))) else { return 1 };
+    if measured.overlap(window) < measured.len() {
+        return 1;
+    }
+    let start = |repetition: &Repetition| trace.calls.start[steps[repetition.steps.start].call.index()];
+    let first = repetitions.partition_point(|repetition| start(repetition) < measured.start);
+    let count = repetitions[first..].partition_point(|repetition| start(repetition) < measured.end);
+    // One may be torn at the edge.
+    let times = (count + iterations / 2) / iterations;
+    if times < 2 || count.abs_diff(times * iterations) >= times {
+        return 1;
+    }
+    let skipped = first % times;
+    let joined = repetitions[skipped..].chunks_exact(times).map(|parts| Repetition {
+        steps: parts[0].steps.start..parts[times - 1].steps.end,
+        followed: parts[times - 1].followed,
+    });
+    *repetitions = joined.collect();
+    times
 }
 
 /// After how many steps the sequence repeats.

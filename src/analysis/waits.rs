@@ -227,6 +227,35 @@ impl Waits {
             .collect()
     }
 
+    /// The calls that record an event for which neither the host nor a stream waits, of processes that read times of
+    /// events, in the order of the call table: they are only for these times. None of a process that asks whether events
+    /// are done, as the records do not tell which, nor where the record of a wait is missing.
+    pub fn recorded_for_time(&self, trace: &Trace) -> Vec<CallIdx> {
+        if self.unresolved_events > 0 {
+            return Vec::new();
+        }
+        let calls = &trace.calls;
+        let processes_with = |kind| -> FxHashSet<ProcessIdx> {
+            calls.indices().filter(|call| calls.kind[call.index()] == kind).map(|call| trace.call_process(call)).collect()
+        };
+        let (timed, asked) = (processes_with(ApiKind::EventElapsed), processes_with(ApiKind::EventQuery));
+        let for_streams: FxHashSet<(ProcessIdx, CorrelationId)> = self
+            .streams
+            .iter()
+            .map(|wait| (trace.streams[wait.stream.index()].process, wait.recorded))
+            .collect();
+        let for_host: FxHashSet<CallIdx> = self.recorded_for_host.iter().map(|&(record, _)| record).collect();
+        let events = trace.events.iter().filter(|event| {
+            let only_timed = timed.contains(&event.process) && !asked.contains(&event.process);
+            only_timed && !for_streams.contains(&(event.process, event.correlation))
+        });
+        let mut found: Vec<CallIdx> =
+            events.filter_map(|event| event.call).filter(|call| !for_host.contains(call)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// The blocking calls, in the order of the call table.
     pub fn calls(&self) -> &[Wait] {
         &self.calls

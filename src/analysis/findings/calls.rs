@@ -1,15 +1,18 @@
 //! Patterns of calls that wait: read-backs, blocking copies, allocations, synchronisations, polls, timing.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::subject::{Group, Idle, Subject, Words, examples};
+use super::program::idle_of;
 use super::{Candidate, Evidence, FindingId};
+use crate::analysis::cause::Cause;
 use crate::analysis::copies::{is_from_host, is_to_host};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::waits::{CLOCK_SLACK, Target, Wait, WaitCause};
+use crate::analysis::stats::low_median;
 use crate::analysis::words::{bytes as size, grouped, rate, time, times};
 use crate::progress::{Cancelled, Until};
-use crate::trace::{ApiKind, CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, Trace};
+use crate::trace::{ApiKind, CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, ProcessIdx, Trace};
 
 /// The waiting calls of a recording by pattern. Each call is in one place at most.
 #[derive(Default)]
@@ -56,7 +59,7 @@ pub(super) fn candidates(subject: &Subject<'_>, until: Until<'_>) -> Result<Vec<
     until.check()?;
     found.extend(allocation(subject, &sorted.allocations));
     until.check()?;
-    found.extend(event_timing(subject, &mut sorted));
+    found.extend(event_timing(subject, &mut sorted).or_else(|| events_for_time(subject)));
     until.check()?;
     found.extend(busy_polling(subject, &sorted.spins));
     until.check()?;
@@ -334,7 +337,12 @@ pub(in crate::analysis) fn reads_scalar(trace: &Trace, call: CallIdx, scalar_byt
 /// What the copies of a group and the waits behind them show.
 fn group_text(subject: &Subject<'_>, group: &Group, copies: &[&HostCopy]) -> String {
     let mut sizes: Vec<u64> = copies.iter().map(|copy| subject.trace.ops.bytes[copy.op.index()]).collect();
-    let bytes = crate::analysis::stats::low_median(&mut sizes).unwrap_or(0);
+    let bytes = low_median(&mut sizes).unwrap_or(0);
+    let (least, most) = sizes.iter().fold((bytes, bytes), |(least, most), &bytes| (least.min(bytes), most.max(bytes)));
+    let sizes = match size(bytes) {
+        all if least == most => all,
+        median => format!("{} to {} (median {median})", size(least), size(most)),
+    };
     let site = group.site.as_ref().map_or_else(String::new, |site| format!(" in {site}"));
     let syncs: Vec<CallIdx> = copies.iter().filter_map(|copy| copy.sync).collect();
     let sync = syncs.first().copied().filter(|_| syncs.len() * 2 >= copies.len());
@@ -342,7 +350,7 @@ fn group_text(subject: &Subject<'_>, group: &Group, copies: &[&HostCopy]) -> Str
     let calls: Vec<CallIdx> = copies.iter().flat_map(|copy| copy.calls()).collect();
     let idle = subject.idle_text(&calls);
     let speed = speed_text(subject, copies);
-    format!("{}{site} of {}{sync}, {}{idle}{speed}", group.api, size(bytes), subject.how_often(group))
+    format!("{}{site} of {sizes}{sync}, {}{idle}{speed}", group.api, subject.how_often(group))
 }
 
 fn allocation(subject: &Subject<'_>, calls: &[CallIdx]) -> Option<Candidate> {
@@ -387,6 +395,33 @@ fn event_timing(subject: &Subject<'_>, sorted: &mut Sorted) -> Option<Candidate>
     Some(Candidate { wait: Some(wait), ..candidate })
 }
 
+/// Events recorded in the loop that nobody waits for: only to read the time between them.
+fn events_for_time(subject: &Subject<'_>) -> Option<Candidate> {
+    let trace = subject.trace;
+    let recorded = subject.waits().recorded_for_time(trace);
+    let is_ours = |call: &CallIdx| recorded.binary_search(call).is_ok();
+    let calls: Vec<CallIdx> = subject.lanes().flatten().copied().filter(is_ours).collect();
+    let mut groups = subject.groups(&calls, |_| ());
+    groups.retain(|group| subject.keeps_recurring(&subject.starts(&group.calls)));
+    let calls: Vec<CallIdx> = groups.iter().flat_map(|group| group.calls.iter().copied()).collect();
+    if calls.is_empty() {
+        return None;
+    }
+    let title = format!("Events are recorded in the loop to read the time between them, {}", times(calls.len()));
+    let words = Words {
+        remedy: "The GPU stops between two kernels to note the time of an event. Record fewer of them: one pair around \
+                 many steps instead of one around each, or in a few steps only. Where the time is not read any more, \
+                 take them out, and make events that only order work with cudaEventDisableTiming.",
+        changes: vec![Change::Remove(CallSet::Calls(calls))],
+        change: "no events in the loop".to_owned(),
+    };
+    let mut candidate = subject.candidate(FindingId::EventTiming, title, &groups, words);
+    candidate.estimate = idle_of(subject, Cause::Dispatch) + idle_of(subject, Cause::LaunchBound);
+    let text = "neither the host nor a stream waits for these events, and the program reads times of events".to_owned();
+    candidate.evidence.push(Evidence { text, ..Evidence::default() });
+    Some(candidate)
+}
+
 fn busy_polling(subject: &Subject<'_>, spins: &[Spin]) -> Option<Candidate> {
     let ends: Vec<CallIdx> = spins.iter().map(|spin| spin.end).filter(|&call| !subject.is_final(call)).collect();
     let mut groups = subject.groups(&ends, |_| ());
@@ -419,11 +454,7 @@ fn sync_after_launch(subject: &Subject<'_>, syncs: &[CallIdx]) -> Option<Candida
     if calls.is_empty() {
         return None;
     }
-    let launches = launches_per_sync(subject, &calls);
-    let often = match launches {
-        0 | 1 => "every launch".to_owned(),
-        launches => format!("every {launches} launches"),
-    };
+    let often = after_launches(&mut launches_before(subject, &calls));
     let title = format!("The host waits for the GPU after {often}, {}", times(calls.len()));
     let words = Words {
         remedy: "Take the wait out where the host does not read a result: work on one stream keeps its order, and \
@@ -436,15 +467,35 @@ fn sync_after_launch(subject: &Subject<'_>, syncs: &[CallIdx]) -> Option<Candida
     Some(subject.candidate(FindingId::SyncAfterLaunch, title, &groups, words))
 }
 
-/// Launches between the first and the last of some calls, for each of them, rounded.
-fn launches_per_sync(subject: &Subject<'_>, calls: &[CallIdx]) -> usize {
-    let starts = subject.starts(calls);
-    let (Some(&first), Some(&last)) = (starts.iter().min(), starts.iter().max()) else { return 0 };
-    let kinds = &subject.trace.calls.kind;
-    let launches = subject.lanes().flatten().filter(|call| {
-        let start = subject.start(**call);
-        kinds[call.index()].submits() && start > first && start <= last
-    });
-    let between = calls.len().saturating_sub(1).max(1);
-    (launches.count() + between / 2) / between
+/// How many launches each of some calls follows, since the one before it of its process; of the first of each process
+/// nothing is told.
+fn launches_before(subject: &Subject<'_>, calls: &[CallIdx]) -> Vec<usize> {
+    let trace = subject.trace;
+    let mut starts: FxHashMap<ProcessIdx, Vec<Ns>> = FxHashMap::default();
+    for &call in calls {
+        starts.entry(trace.call_process(call)).or_default().push(subject.start(call));
+    }
+    starts.values_mut().for_each(|starts| starts.sort_unstable());
+    let mut launches: FxHashMap<ProcessIdx, Vec<usize>> =
+        starts.iter().map(|(&process, starts)| (process, vec![0; starts.len() + 1])).collect();
+    for &call in subject.lanes().flatten().filter(|call| trace.calls.kind[call.index()].submits()) {
+        let process = trace.call_process(call);
+        if let (Some(starts), Some(launches)) = (starts.get(&process), launches.get_mut(&process)) {
+            launches[starts.partition_point(|&start| start < subject.start(call))] += 1;
+        }
+    }
+    // Before the first and after the last of them.
+    launches.values().flat_map(|counts| counts[1..counts.len() - 1].iter().copied()).collect()
+}
+
+/// After how many launches something usually happens.
+fn after_launches(counts: &mut [usize]) -> String {
+    let median = low_median(counts).unwrap_or(0);
+    let same = counts.iter().filter(|&&count| count.max(1) == median.max(1)).count();
+    match (median, same * 10 >= counts.len() * 9) {
+        (0 | 1, true) => "every launch".to_owned(),
+        (launches, true) => format!("every {launches} launches"),
+        (0 | 1, false) => "1 launch (median)".to_owned(),
+        (launches, false) => format!("{launches} launches (median)"),
+    }
 }

@@ -1,12 +1,15 @@
 //! Patterns of the program as a whole: how it launches, builds graphs, loads code, and what its host code does.
 
+use std::collections::BTreeMap;
+
 use super::subject::{Group, Subject, Words, examples};
 use super::{Candidate, Evidence, FindingId, share_exceeds};
 use crate::analysis::cause::{Cause, SegmentKind};
 use crate::analysis::replay::{CallSet, Change};
 use crate::analysis::result::{Bubble, DeviceAnalysis};
-use crate::analysis::words::{counted, grouped, time, times};
-use crate::trace::{ApiKind, CallIdx, Ns, Overhead, OverheadKind, ThreadIdx, loads_code};
+use crate::analysis::stats::low_median;
+use crate::analysis::words::{counted, grouped, percent, time, times};
+use crate::trace::{ApiKind, CallIdx, Interval, Ns, Overhead, OverheadKind, ProcessIdx, ThreadIdx, loads_code};
 
 /// Every candidate of these.
 pub(super) fn candidates(subject: &Subject<'_>) -> Vec<Candidate> {
@@ -16,7 +19,7 @@ pub(super) fn candidates(subject: &Subject<'_>) -> Vec<Candidate> {
 }
 
 /// Idle time of all devices with this root.
-fn idle_of(subject: &Subject<'_>, cause: Cause) -> Ns {
+pub(super) fn idle_of(subject: &Subject<'_>, cause: Cause) -> Ns {
     subject.analysis.devices.iter().filter_map(|device| device.idle_by_root.get(&cause).copied()).sum()
 }
 
@@ -50,10 +53,14 @@ fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
         .collect();
     bubbles.sort_by_key(|(_, bubble)| std::cmp::Reverse(bubble.interval.len()));
     let length = |bubbles: &[(_, &Bubble)]| -> Ns { bubbles.iter().map(|(_, bubble)| bubble.interval.len()).sum() };
-    // One that is longer than all others together is no step.
-    if bubbles.first().is_some_and(|(_, longest)| longest.interval.len() > length(&bubbles[1..])) {
-        bubbles.remove(0);
-    }
+    // One that is longer than all shorter ones together is no step.
+    let mut shorter = length(&bubbles);
+    let pauses = bubbles.iter().take_while(|(_, bubble)| {
+        shorter -= bubble.interval.len();
+        bubble.interval.len() > shorter
+    });
+    let pauses = pauses.count();
+    bubbles.drain(..pauses);
     let longest = bubbles.first()?.1.interval.len();
     let idle = length(&bubbles);
     let moments: Vec<Ns> = bubbles.iter().map(|(_, bubble)| bubble.interval.start).collect();
@@ -76,15 +83,36 @@ fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
         site,
         at: moments.iter().take(3).copied().collect(),
     };
-    let elsewhere = match idle_in(subject, SegmentKind::HostCode) - code {
+    let once = done_once(subject, longest);
+    let left: Ns = once.iter().map(|(_, stretch)| stretch.len()).sum();
+    let elsewhere = match idle_in(subject, SegmentKind::HostCode) - code - left {
         more if more > Ns::ZERO => format!(", {} in other idle time", time(more)),
         _ => String::new(),
     };
+    let (all, left) = match left {
+        Ns::ZERO => ("all of the program's own code", String::new()),
+        left => {
+            let stretches = counted(once.len() as u64, "stretch", "stretches");
+            let left = format!(
+                ". Left as long as it is: {} of idle time in {stretches}, longer than any of these bubbles: code that runs \
+                 once",
+                time(left)
+            );
+            ("the program's own code", left)
+        }
+    };
     let promise = format!(
-        "the gain is that of all of the program's own code between CUDA calls in half its time: {} of it lies in these \
-         bubbles{elsewhere}, the rest beside the GPU's work, where it holds up later launches too",
+        "the gain is that of {all} between CUDA calls in half its time: {} of it lies in these bubbles{elsewhere}, the \
+         rest beside the GPU's work, where it holds up later launches too{left}",
         time(code)
     );
+    let (changed, change) = if once.is_empty() {
+        let change = Change::Host { millionths: 500_000 };
+        (change.clone(), change.to_string())
+    } else {
+        let change = format!("{}: repeated host code twice as fast", FindingId::HostBoundStep);
+        (Change::HostSteps { millionths: 500_000, once }, change)
+    };
     let mut evidence = vec![evidence, Evidence { text: promise, ..Evidence::default() }];
     if subject.trace.ranges.is_empty() {
         let text = "the recording has no ranges to tell which code ran meanwhile: `bubble-report record --nvtx` names the \
@@ -101,12 +129,27 @@ fn host_bound_step(subject: &Subject<'_>) -> Option<Candidate> {
         evidence,
         remedy: "Prepare the next step while the GPU works on this one (a thread of its own for loading and \
                  preprocessing, prefetching by a step or more), or make the host code shorter.",
-        changes: vec![Change::Host { millionths: 500_000 }],
-        change: Change::Host { millionths: 500_000 }.to_string(),
+        changes: vec![changed],
+        change,
         wait: None,
         host_steps: Some(HostSteps { long_code, longest }),
         estimate: idle,
     })
+}
+
+/// When each process ran code of its own with the GPU idle for longer than in any of its steps: code that runs once.
+fn done_once(subject: &Subject<'_>, longest: Ns) -> Vec<(ProcessIdx, Interval)> {
+    let mut once = Vec::new();
+    for device in &subject.analysis.devices {
+        for bubble in device.bubbles.iter().filter(|bubble| bubble.interval.len() > longest) {
+            let Some(launch) = bubble.launch else { continue };
+            let process = subject.trace.call_process(launch);
+            let code = device.segments_of(bubble).iter().filter(|part| part.kind == SegmentKind::HostCode);
+            let stretches = code.map(|part| part.interval).filter(|stretch| stretch.len() > longest);
+            once.extend(stretches.map(|stretch| (process, stretch)));
+        }
+    }
+    once
 }
 
 /// Whether a launch came late because the program ran code of its own: that is the root, or, where steps are so alike
@@ -132,39 +175,67 @@ fn host_code(device: &DeviceAnalysis, bubble: &Bubble) -> Ns {
 /// Many launches of kernels too short to hide the launches.
 fn tiny_launches(subject: &Subject<'_>) -> Option<Candidate> {
     let trace = subject.trace;
-    let (median, kernels) = subject.kernels();
-    let launches: Vec<CallIdx> = subject
-        .lanes()
-        .flatten()
-        .copied()
-        .filter(|call| trace.calls.kind[call.index()] == ApiKind::Launch && !trace.call_ops(*call).is_empty())
-        .collect();
-    let idle = idle_of(subject, Cause::LaunchBound) + idle_of(subject, Cause::Dispatch);
+    let kernels = subject.kernels();
+    let lengths = |call: CallIdx| -> Ns { trace.call_ops(call).iter().map(|&op| trace.ops.interval(op).len()).sum() };
+    let launches = subject.lanes().flatten().copied();
+    let launches =
+        launches.filter(|call| trace.calls.kind[call.index()] == ApiKind::Launch && !trace.call_ops(*call).is_empty());
     let limits = subject.limits;
+    let (mut short, long): (Vec<CallIdx>, Vec<CallIdx>) =
+        launches.partition(|&call| lengths(call) <= limits.tiny_kernel);
+    let all = short.len() + long.len();
+    let idle = idle_of(subject, Cause::LaunchBound) + idle_of(subject, Cause::Dispatch);
     // A graph's kernels are launched together already.
-    let single = launches.len() * 2 >= kernels;
-    if launches.len() < limits.many_launches
+    let single = all * 2 >= kernels;
+    if short.len() < limits.many_launches
+        || short.len() < long.len()
         || !single
-        || median > limits.tiny_kernel
         || !share_exceeds(idle, subject.span.len(), limits.min_idle_percent)
     {
         return None;
     }
+    short.sort_by_key(|&call| (subject.start(call), call));
+    let many = grouped(short.len() as u64);
+    let of_short: Ns = short.iter().map(|&call| lengths(call)).sum();
+    let of_long: Ns = long.iter().map(|&call| lengths(call)).sum();
+    let median = low_median(&mut short.iter().map(|&call| lengths(call)).collect::<Vec<Ns>>()).unwrap_or_default();
     let launch_bound = idle_of(subject, Cause::LaunchBound);
-    let mut evidence = vec![Evidence {
-        text: format!("{} kernel launches, a kernel takes {} (median)", grouped(launches.len() as u64), time(median)),
-        api: Some(trace.call_name(launches[0]).to_owned()),
-        site: None,
-        at: examples(&subject.starts(&launches)),
-    }];
+    let text = if long.is_empty() {
+        format!("{many} kernel launches, a kernel takes {} (median)", time(median))
+    } else {
+        format!(
+            "{many} of {} kernel launches are of kernels of at most {}, which take {} (median); the other {} hold {} of \
+             the kernels' time, and the gain is that of all in graphs",
+            grouped(all as u64),
+            time(limits.tiny_kernel),
+            time(median),
+            grouped(long.len() as u64),
+            percent(of_long.0 as f64 / (of_short + of_long).0.max(1) as f64),
+        )
+    };
+    let mut evidence = vec![Evidence { text, ..Evidence::default() }];
+    let mut apis: BTreeMap<&str, Vec<CallIdx>> = BTreeMap::new();
+    short.iter().for_each(|&call| apis.entry(trace.call_name(call)).or_default().push(call));
+    let mut apis: Vec<(&str, Vec<CallIdx>)> = apis.into_iter().collect();
+    apis.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.len()));
+    if let [(api, calls)] = apis.as_slice() {
+        (evidence[0].api, evidence[0].at) = (Some((*api).to_owned()), examples(&subject.starts(calls)));
+    } else {
+        evidence.extend(apis.iter().take(3).map(|(api, calls)| Evidence {
+            text: format!("{api}: {}", times(calls.len())),
+            api: Some((*api).to_owned()),
+            site: None,
+            at: examples(&subject.starts(calls)),
+        }));
+    }
     if launch_bound > Ns::ZERO {
         let text = format!("the GPU was idle for {} because launches came too slowly", time(launch_bound));
         evidence.push(Evidence { text, ..Evidence::default() });
     }
     Some(Candidate {
         id: FindingId::TinyLaunches,
-        title: format!("{} launches of very short kernels, {} each", grouped(launches.len() as u64), time(median)),
-        count: launches.len() as u64,
+        title: format!("{many} launches of very short kernels, {} each (median)", time(median)),
+        count: short.len() as u64,
         evidence,
         remedy: "Capture the sequence once (cudaStreamBeginCapture, torch.cuda.graphs) and launch it as one CUDA graph \
                  per step, or fuse the kernels: a graph's kernels follow each other without a launch in between.",
@@ -201,7 +272,8 @@ fn graph_reinstantiated(subject: &Subject<'_>) -> Option<Candidate> {
         let estimate = subject.bubbles_of(&removed).total;
         let words = Words {
             remedy: "Instantiate once and launch the same executable graph again; where only parameters change, set \
-                     them with cudaGraphExecKernelNodeSetParams or cudaGraphExecUpdate.",
+                     them with cudaGraphExecKernelNodeSetParams or cudaGraphExecUpdate. The first launch of a graph takes \
+                     longer than a later one; as the gain does not count that, it is the least to expect.",
             changes: vec![Change::Remove(CallSet::Calls(removed))],
             change: "graphs built once".to_owned(),
         };

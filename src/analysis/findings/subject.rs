@@ -311,13 +311,11 @@ impl<'a> Subject<'a> {
         ops.iter().map(&mut under).sum()
     }
 
-    /// The median length of the kernels in the window, and how many there are.
-    pub(super) fn kernels(&self) -> (Ns, usize) {
+    /// How many kernels there are in the window.
+    pub(super) fn kernels(&self) -> usize {
         let ops = &self.trace.ops;
         let inside = |op: &OpIdx| ops.kind[op.index()] == OpKind::Kernel && self.span.contains(ops.start[op.index()]);
-        let mut lengths: Vec<Ns> = ops.indices().filter(inside).map(|op| ops.interval(op).len()).collect();
-        let count = lengths.len();
-        (crate::analysis::stats::low_median(&mut lengths).unwrap_or_default(), count)
+        ops.indices().filter(inside).count()
     }
 }
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::analysis::waits::Waits;
 use crate::analysis::words::counted;
-use crate::trace::{CallIdx, Ns, Trace, base_name};
+use crate::trace::{CallIdx, Interval, Ns, ProcessIdx, Trace, base_name};
 
 /// Blocking calls to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,13 @@ pub enum Change {
     Host {
         /// 500,000 for a host twice as fast.
         millionths: u32,
+    },
+    /// The same of what the host does again and again: what it does once takes as long as it took.
+    HostSteps {
+        /// As of [`Change::Host`].
+        millionths: u32,
+        /// When each process did what it does once.
+        once: Vec<(ProcessIdx, Interval)>,
     },
     /// The tracer is absent: each call and each launch latency is shorter by what the tracer added.
     NoTracer(TracerCost),
@@ -210,6 +217,7 @@ impl fmt::Display for Change {
             Self::NoDefaultStream => f.write_str("no-default-stream"),
             Self::Pinned => f.write_str("pinned"),
             Self::Host { millionths } => write!(f, "host={}", f64::from(*millionths) / 1e6),
+            Self::HostSteps { millionths, .. } => write!(f, "repeated host={}", f64::from(*millionths) / 1e6),
             Self::NoTracer(cost) if *cost == TracerCost::default() => f.write_str("no-tracer"),
             Self::NoTracer(cost) => write!(f, "no-tracer={}", cost.per_call.get()),
         }

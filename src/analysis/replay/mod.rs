@@ -310,7 +310,7 @@ fn general_assumptions(changes: &[Change]) -> Vec<&'static str> {
             Change::NoStreamWaits | Change::NoDefaultStream => {
                 &["the streams' work does not depend on each other, and ops keep their length when they overlap"]
             }
-            Change::Host { .. } => &["time inside API calls stays as it is"],
+            Change::Host { .. } | Change::HostSteps { .. } => &["time inside API calls stays as it is"],
             Change::NoTracer(_) => &["the tracer adds the same to every call and to every launch"],
         });
     }

@@ -61,6 +61,11 @@ pub(super) struct Plan {
     /// recorded: the device does not stop for them. One for each step; none at all when there are no such.
     pub(super) unmarked: Vec<bool>,
     pub(super) host_millionths: u32,
+    /// The same of the host time in `once`.
+    pub(super) once_millionths: u32,
+    /// How much of the host time before a step is told apart from the rest; in the order of the steps, and only those
+    /// with any.
+    pub(super) once: Vec<(u32, Ns)>,
     pub(super) tracer: Option<TracerCost>,
     /// Streams do not wait for events.
     pub(super) no_events: bool,
@@ -74,6 +79,8 @@ impl Default for Plan {
             actions: Vec::new(),
             unmarked: Vec::new(),
             host_millionths: MILLION,
+            once_millionths: MILLION,
+            once: Vec::new(),
             tracer: None,
             no_events: false,
             no_default_stream: false,
@@ -151,6 +158,8 @@ pub(super) fn run<const K: usize>(
     let mut heads = vec![[Ns::MIN; K]; model.threads];
     let changed = plans.map(|plan| !plan.actions.is_empty());
     let any_changed = changed.contains(&true);
+    let any_once = plans.iter().any(|plan| !plan.once.is_empty());
+    let mut once_at = [0; K];
     let (mut works_from, mut dependency, mut mark) = (0, 0, 0);
     for (index, step) in model.steps.iter().enumerate() {
         if until.is_over_at(index) {
@@ -161,7 +170,16 @@ pub(super) fn run<const K: usize>(
         } else {
             [Action::Keep; K]
         };
-        let start = call_start(model, step, &plans, &actions, &threads);
+        let once: [Ns; K] = if any_once {
+            std::array::from_fn(|k| {
+                let next = plans[k].once.get(once_at[k]).filter(|next| next.0 as usize == index);
+                once_at[k] += usize::from(next.is_some());
+                next.map_or(Ns::ZERO, |next| next.1)
+            })
+        } else {
+            [Ns::ZERO; K]
+        };
+        let start = call_start(model, step, &plans, &actions, &once, &threads);
 
         let works = works_from..step.works_end as usize;
         works_from = works.end;
@@ -275,6 +293,7 @@ fn call_start<const K: usize>(
     step: &Step,
     plans: &[&Plan; K],
     actions: &[Action; K],
+    once: &[Ns; K],
     threads: &[[[Ns; K]; 2]],
 ) -> [Ns; K] {
     let Some((thread, older)) = step.before.call() else {
@@ -290,7 +309,7 @@ fn call_start<const K: usize>(
             Action::Remove => step.gap.saturating_sub(model.transition).max_zero().min(step.gap),
             Action::Keep | Action::NoWait | Action::Usual | Action::GraphHead { .. } => step.gap,
         };
-        let start = before[k].saturating_add(plans[k].host(gap));
+        let start = before[k].saturating_add(plans[k].host(gap, once[k]));
         if step.thread as usize == thread && !older { start } else { own.map_or(start, |own| start.max(own[k])) }
     })
 }
@@ -361,14 +380,17 @@ impl Block<'_> {
 }
 
 impl Plan {
-    /// Time between calls.
+    /// Time between calls, of which so much is told apart.
     #[inline]
-    fn host(&self, gap: Ns) -> Ns {
+    fn host(&self, gap: Ns, once: Ns) -> Ns {
         if self.host_millionths == MILLION {
             return gap;
         }
-        let scaled = i128::from(gap.get()) * i128::from(self.host_millionths) / i128::from(MILLION);
-        Ns(i64::try_from(scaled).unwrap_or(i64::MAX))
+        if once == Ns::ZERO {
+            return scaled(gap, self.host_millionths);
+        }
+        let once = once.min(gap.max_zero());
+        scaled(gap.saturating_sub(once), self.host_millionths).saturating_add(scaled(once, self.once_millionths))
     }
 
     /// A call's length.
@@ -382,6 +404,12 @@ impl Plan {
     fn latency(&self, latency: Ns) -> Ns {
         self.tracer.map_or(latency, |tracer| without(latency, tracer.per_latency))
     }
+}
+
+/// So many millionths of a time.
+fn scaled(time: Ns, millionths: u32) -> Ns {
+    let scaled = i128::from(time.get()) * i128::from(millionths) / i128::from(MILLION);
+    Ns(i64::try_from(scaled).unwrap_or(i64::MAX))
 }
 
 /// A time without the tracer's part in it, which is never taken to be more than half.

@@ -8,7 +8,7 @@ use super::pass::{Action, Plan};
 use super::runs;
 use crate::analysis::waits::{WaitCause, Waits};
 use crate::progress::Until;
-use crate::trace::{ApiKind, Trace};
+use crate::trace::{ApiKind, Interval, Ns, ProcessIdx, Trace};
 
 /// The plan that makes all of `changes`, whatever their order; any plan when it is over before.
 pub(super) fn plan(
@@ -20,7 +20,9 @@ pub(super) fn plan(
     until: Until<'_>,
 ) -> Plan {
     let mut plan = Plan::default();
-    let mut host: Option<u32> = None;
+    let (mut host, mut steps): (Option<u32>, Option<u32>) = (None, None);
+    let mut once: Vec<(ProcessIdx, Interval)> = Vec::new();
+    let least = |known: Option<u32>, millionths: u32| Some(known.map_or(millionths, |known| known.min(millionths)));
     let mut planner = Planner { trace, waits, model, step_of_call, actions: Vec::new() };
     for change in changes {
         match change {
@@ -32,12 +34,18 @@ pub(super) fn plan(
             Change::Pinned => planner.pin_copies(),
             Change::NoStreamWaits => plan.no_events = true,
             Change::NoDefaultStream => plan.no_default_stream = true,
-            Change::Host { millionths } => host = Some(host.map_or(*millionths, |known| known.min(*millionths))),
+            Change::Host { millionths } => host = least(host, *millionths),
+            Change::HostSteps { millionths, once: more } => {
+                steps = least(steps, *millionths);
+                once.extend_from_slice(more);
+            }
             Change::NoTracer(cost) => plan.tracer = Some(plan.tracer.map_or(*cost, |known| known.and(*cost))),
             Change::Graph => {}
         }
     }
-    plan.host_millionths = host.unwrap_or(plan.host_millionths);
+    plan.once_millionths = host.unwrap_or(plan.once_millionths);
+    plan.host_millionths = steps.map_or(plan.once_millionths, |steps| steps.min(plan.once_millionths));
+    plan.once = planner.done_once(once);
     plan.unmarked = planner.unmarked();
     // Last, because a call that is not made does not part a run of launches.
     if changes.contains(&Change::Graph) {
@@ -94,6 +102,32 @@ impl Planner<'_> {
             works.filter(|work| none_left.remove(&work.stream) == Some(true)).count() > 0
         });
         steps.collect()
+    }
+
+    /// How much of the host time before each step lies in stretches of its process; only the steps before which any does.
+    fn done_once(&self, mut stretches: Vec<(ProcessIdx, Interval)>) -> Vec<(u32, Ns)> {
+        stretches.sort_unstable_by_key(|&(process, time)| (process, time.start));
+        let mut apart: Vec<(ProcessIdx, Interval)> = Vec::with_capacity(stretches.len());
+        for (process, time) in stretches {
+            match apart.last_mut().filter(|last| last.0 == process && time.start <= last.1.end) {
+                Some((_, last)) => last.end = last.end.max(time.end),
+                None => apart.push((process, time)),
+            }
+        }
+        if apart.is_empty() {
+            return Vec::new();
+        }
+        let steps = self.model.steps.iter().enumerate().filter(|(_, step)| step.before.call().is_some());
+        let once = steps.filter_map(|(index, step)| {
+            let call = step.call()?;
+            let start = self.trace.calls.start[call.index()];
+            let (process, gap) = (self.trace.call_process(call), Interval::new(start.saturating_sub(step.gap), start));
+            let from = apart.partition_point(|&(of, time)| (of, time.end) <= (process, gap.start));
+            let met = apart[from..].iter().take_while(|&&(of, time)| of == process && time.start < gap.end);
+            let long: Ns = met.map(|(_, time)| time.overlap(gap)).sum();
+            (long > Ns::ZERO).then_some((index as u32, long))
+        });
+        once.collect()
     }
 
     /// Lets no asynchronous copy wait or stage pageable memory.

@@ -284,6 +284,36 @@ fn the_legacy_default_stream_waits_for_the_others() {
 }
 
 #[test]
+fn what_is_done_once_keeps_its_length() {
+    // Launches of 4 µs with 10 µs of host code between; before the sixth it is 10 ms, of which a part is told to be done
+    // once.
+    let mut scene = Scene::new();
+    for index in 0..11 {
+        let at = index * 14 * US + if index > 5 { 9_990 * US } else { 0 };
+        scene.launch(index as u64 + 1, (at, at + 4 * US), 7, (at + 5 * US, at + 6 * US));
+    }
+    let trace = scene.finish();
+    let from = Ns(5 * 14 * US + 4 * US);
+    let process = trace.call_process(CallIdx(0));
+    let gain = |once: &[(i64, i64)], more: &[Change]| {
+        let once =
+            once.iter().map(|&(a, b)| (process, Interval::new(from + Ns(a * US), from + Ns(b * US)))).collect();
+        let changes = [&[Change::HostSteps { millionths: 500_000, once }], more].concat();
+        changed(&trace, &changes).gain.unwrap()
+    };
+    let all = Ns(9 * 5 * US + 5_000 * US);
+    assert_eq!(gain(&[], &[]), all);
+    assert_eq!(gain(&[(0, 10_000)], &[]), Ns(9 * 5 * US));
+    assert_eq!(gain(&[(1_000, 10_000)], &[]), Ns(9 * 5 * US + 500 * US));
+    // Told twice, or in parts.
+    assert_eq!(gain(&[(0, 6_000), (5_000, 10_000), (9_000, 10_000)], &[]), Ns(9 * 5 * US));
+    assert_eq!(gain(&[(8_000, 9_000), (0, 2_000)], &[]), all - Ns(1_500 * US));
+    // What the user asks for is of all host time.
+    assert_eq!(gain(&[(0, 10_000)], &["host=0.5".parse().unwrap()]), all);
+    assert_eq!(gain(&[(0, 10_000)], &["host=0.9".parse().unwrap()]), Ns(9 * 5 * US + 1_000 * US));
+}
+
+#[test]
 fn host_and_tracer_are_scaled() {
     // Host-bound: 10 µs of host code per launch of 4 µs.
     let mut scene = Scene::new();

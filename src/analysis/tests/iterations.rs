@@ -3,7 +3,7 @@
 use super::super::scene::Scene;
 use super::super::{IterationSource, Options, analyze, windows};
 use super::{analysis, assert_sums, synced_loop};
-use crate::trace::{Interval, Ns, RangeKind};
+use crate::trace::{Interval, Ns, RangeKind, Trace, WorkloadRun};
 
 #[test]
 fn a_window_clips_ops_and_leaves_its_edges_out_of_the_bubbles() {
@@ -57,6 +57,65 @@ fn iterations_are_found_in_the_launch_sequence() {
     let count = found.intervals.len();
     let missing = windows::of_iteration(Some(&found), 99);
     assert_eq!(missing, Err(windows::WindowError::NoIteration { asked: 99, count }));
+}
+
+/// Steps of one kernel on each of three streams, each kernel three steps long; four streams' worth of steps per iteration
+/// of the workload.
+fn beside_each_other(kernel: i64) -> Trace {
+    let mut scene = Scene::new();
+    for step in 0..60 {
+        let at = step * 10_000;
+        let name = ["a", "b", "c"][step as usize % 3];
+        let begin = at + 3_000;
+        scene.launch_named(name, step as u64 + 1, (at, at + 2_000), 7 + step as u32 % 3, (begin, begin + kernel));
+        // What parts steps, so that none follows the other at once.
+        if step % 3 == 2 && step % 7 == 0 {
+            scene.launch_named("odd", 1_000 + step as u64, (at + 2_500, at + 4_500), 10, (at + 5_000, at + 5_500));
+        }
+    }
+    scene.finish()
+}
+
+/// Times that overlap are no periods: all together may not last longer than they take.
+#[test]
+fn iterations_do_not_last_longer_than_the_span() {
+    for kernel in [1_000, 5_000, 20_000, 29_000] {
+        let trace = beside_each_other(kernel);
+        let found = analysis(&trace);
+        let span = found.devices[0].span.len();
+        if let Some(found) = found.iterations {
+            let together: Ns = found.intervals.iter().map(|interval| interval.len()).sum();
+            assert!(together.0 * 100 <= span.0 * 105, "{kernel}: {together} of {span}");
+        }
+    }
+}
+
+/// Four equal launches per iteration look like four iterations, unless the recording tells.
+#[test]
+fn iterations_are_those_that_a_workload_tells_of() {
+    let with = |iterations: u64, warmup: u64, per: u64| {
+        let mut scene = Scene::new();
+        let count = (iterations + warmup) * per;
+        for launch in 0..count {
+            let at = launch as i64 * 10_000;
+            scene.launch(launch + 1, (at, at + 2_000), 7, (at + 3_000, at + 9_000));
+        }
+        let mut trace = scene.finish();
+        let (from, to) = ((warmup * per) as i64 * 10_000, count as i64 * 10_000);
+        let measured = Some(Interval::new(Ns(from), Ns(to)));
+        trace.meta.workload = Some(WorkloadRun { iterations, warmup, measured, ..WorkloadRun::default() });
+        trace
+    };
+    for (iterations, warmup, per) in [(12, 0, 4), (12, 3, 4), (30, 1, 2), (30, 5, 1)] {
+        let found = analysis(&with(iterations, warmup, per)).iterations.unwrap();
+        assert_eq!(found.source, IterationSource::LaunchSequence { launches: per as usize });
+        assert_eq!(found.count + found.warmup, iterations + warmup, "{per}");
+        assert_eq!(found.period.p50, Ns(per as i64 * 10_000));
+    }
+    // What does not fit is left as it is found.
+    let mut trace = with(12, 0, 4);
+    trace.meta.workload.as_mut().unwrap().iterations = 17;
+    assert_eq!(analysis(&trace).iterations.unwrap().count, 48);
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub(super) fn change(name: &str) -> String {
         Change::Pinned => "pageable copies made pinned".to_owned(),
         Change::Host { millionths: 500_000 } => "host code twice as fast".to_owned(),
         Change::Host { millionths } => format!("host code takes {} × its time", f64::from(millionths) / 1e6),
+        Change::HostSteps { .. } => "repeated host code faster".to_owned(),
         Change::NoTracer(_) => "without the cost of recording".to_owned(),
     };
     format!("{words} ({name})")

@@ -273,19 +273,35 @@ fn first_launches_of_graphs_are_set_up_only_when_they_are_few() {
 /// A bubble longer than all others together is no step, and the rest is judged without it.
 #[test]
 fn one_long_pause_is_no_step() {
-    let paused = |usual: i64| {
+    let with = |usual: i64, pauses: &[(u64, i64)]| {
         steps(40, |scene, index, id, at| {
             scene.launch(id, (at, at + 4 * US), 7, (at + 5 * US, at + 1_005 * US));
-            at + 1_005 * US + if index == 20 { 500_000 * US } else { usual * US }
+            let pause = pauses.iter().find(|(step, _)| *step == index);
+            at + 1_005 * US + pause.map_or(usual, |&(_, long)| long) * US
         })
     };
+    let paused = |usual: i64| with(usual, &[(20, 500_000)]);
     assert_eq!(ids(&paused(0)), []);
     assert_eq!(ids(&paused(600)), [FindingId::HostBoundStep]);
+    // Wherever pauses lie and however long they are, the steps are worth what they are worth without.
+    for pauses in [&[(20, 60_000)][..], &[(2, 400_000)], &[(5, 100_000), (30, 900_000)], &[(1, 2_000), (2, 500_000)]] {
+        let findings = findings(&with(600, pauses));
+        let [finding] = findings.found.as_slice() else { panic!("{pauses:?}: {findings:?}") };
+        let steps = 39 - pauses.iter().filter(|(_, long)| *long > 30_000).count() as i64;
+        let own = Ns((steps * 600 + if pauses.len() == 2 && steps == 38 { 1_400 } else { 0 }) * US);
+        // A host that is ahead when a pause begins has work enqueued for a part of it: half of the time beside kernels.
+        let ahead = Ns(40 * 500 * US);
+        assert!(finding.recoverable <= own + ahead, "{pauses:?}: {} of {own}", finding.recoverable);
+        assert!(finding.recoverable.0 * 10 >= own.0 * 8, "{pauses:?}: {} of {own}", finding.recoverable);
+    }
     let findings = findings(&paused(600));
     let text = &findings.found[0].evidence[0].text;
     assert!(text.contains("in 38 bubbles; for 22.8 ms of it no CUDA call was open"), "{text}");
     assert!(
-        findings.found[0].evidence[1].text.contains("22.8 ms of it lies in these bubbles, 500 ms in other idle time"),
+        findings.found[0].evidence[1].text.ends_with(
+            "22.8 ms of it lies in these bubbles, the rest beside the GPU's work, where it holds up later launches too. \
+             Left as long as it is: 500 ms of idle time in 1 stretch, longer than any of these bubbles: code that runs once"
+        ),
         "{findings:?}"
     );
 }
@@ -413,6 +429,37 @@ fn many_launches_of_short_kernels() {
     assert_eq!(ids(&trace), [FindingId::TinyLaunches]);
 }
 
+/// Long kernels among short ones are neither counted nor called short, and each API is told with its own calls.
+#[test]
+fn only_launches_of_short_kernels_are_called_so() {
+    let trace = steps(400, |scene, index, id, at| {
+        let kernel = if index % 4 == 3 { 50 * US } else { 2 * US };
+        let api = if index % 3 == 0 { "cuLaunchKernel" } else { "cudaLaunchKernel_v7000" };
+        scene.call(api, id, at, at + 5 * US);
+        scene.kernel(7, id, at + 6 * US, at + 6 * US + kernel);
+        at + 5_500 + if kernel > 2 * US { kernel } else { 0 }
+    });
+    let findings = findings(&trace);
+    let finding = findings.found.iter().find(|finding| finding.id == FindingId::TinyLaunches).unwrap();
+    assert_eq!(
+        (finding.title.as_str(), finding.count),
+        ("300 launches of very short kernels, 2.00 µs each (median)", 300)
+    );
+    let text = "300 of 400 kernel launches are of kernels of at most 10.0 µs, which take 2.00 µs (median); the other 100 hold \
+                89.3 % of the kernels' time, and the gain is that of all in graphs";
+    assert_eq!(finding.evidence[0].text, text);
+    let per_api: Vec<&str> =
+        finding.evidence.iter().filter(|evidence| evidence.api.is_some()).map(|e| e.text.as_str()).collect();
+    assert_eq!(per_api, ["cudaLaunchKernel: 200 times", "cuLaunchKernel: 100 times"]);
+    // Where most kernels are long, they are no pattern.
+    let trace = steps(400, |scene, index, id, at| {
+        let kernel = if index % 4 == 3 { 2 * US } else { 20 * US };
+        scene.launch(id, (at, at + 5 * US), 7, (at + 6 * US, at + 6 * US + kernel));
+        at + 5_500 + kernel
+    });
+    assert!(!ids(&trace).contains(&FindingId::TinyLaunches));
+}
+
 #[test]
 fn a_graph_built_in_every_step() {
     let trace = steps(30, |scene, _, id, at| {
@@ -439,6 +486,94 @@ fn waiting_to_read_the_time_between_events() {
         at + 29_200
     });
     assert_eq!(ids(&trace), [FindingId::EventTiming]);
+}
+
+/// Events around pairs of kernels, which the host submits long before they run: each costs the GPU 7 µs. `more` is called
+/// behind the record of each step's event.
+fn timed(reads: bool, mut more: impl FnMut(&mut Scene, u64, u64, i64)) -> Trace {
+    let (count, step) = (60, 33 * US);
+    let mut scene = Scene::new();
+    for index in 0..count {
+        let (id, at) = (index * 100 + 1, index as i64 * 10 * US);
+        let begin = 50 * US + index as i64 * step;
+        scene.launch(id, (at, at + 2 * US), 7, (begin, begin + 12 * US));
+        scene.launch(id + 1, (at + 2_500, at + 4_500), 7, (begin + 13 * US, begin + 25 * US));
+        scene.record_event(id + 2, at + 5 * US, 7, 9 + index as u32, Some(index + 1));
+        more(&mut scene, index, id + 3, at + 6 * US);
+    }
+    let end = 50 * US + count as i64 * step;
+    scene.call("cudaDeviceSynchronize_v3020", 100_000, 1_000 * US, end);
+    if reads {
+        for index in 0..count {
+            let at = end + index as i64 * US;
+            scene.call("cudaEventElapsedTime_v3020", 100_001 + index, at, at + 500);
+        }
+    }
+    scene.finish()
+}
+
+#[test]
+fn events_that_are_only_read_are_found_by_what_they_cost_the_gpu() {
+    let findings = findings(&timed(true, |_, _, _, _| {}));
+    let [finding] = findings.found.as_slice() else { panic!("{findings:?}") };
+    assert_eq!((finding.id, finding.count), (FindingId::EventTiming, 60));
+    assert_eq!(finding.title, "Events are recorded in the loop to read the time between them, 60 times");
+    assert_eq!(finding.evidence[0].api.as_deref(), Some("cudaEventRecord"));
+    // Between two steps the GPU goes on after 1 µs instead of 8 µs.
+    assert_eq!(finding.recoverable, Ns(59 * 7 * US));
+}
+
+#[test]
+fn events_that_somebody_needs_are_not_to_be_taken_out() {
+    let raised = |trace: &Trace| ids(trace).contains(&FindingId::EventTiming);
+    assert!(!raised(&timed(false, |_, _, _, _| {})), "nobody reads a time");
+    let awaited = timed(true, |scene, index, id, at| {
+        scene.wait_event(id, at, 8, 9 + index as u32, Some(index + 1));
+    });
+    assert!(!raised(&awaited), "another stream waits for them");
+    let asked = timed(true, |scene, _, id, at| scene.call("cudaEventQuery_v3020", id, at, at + 500));
+    assert!(!raised(&asked), "the host asks for some");
+}
+
+/// Copies of several sizes are not said to be of one.
+#[test]
+fn copies_of_several_sizes_are_told_as_a_range() {
+    let trace = steps(40, |scene, index, id, at| {
+        let bytes = if index % 8 == 7 { 1 << 20 } else { 256 };
+        let (call, op) = ((at, at + 103 * US), (7, at + 102 * US, at + 122 * US));
+        scene.copies(("cudaMemcpyAsync_v3020", bytes), (Pageable, Device), id, call, op);
+        scene.launch(id + 1, (at + 104 * US, at + 105 * US), 7, (at + 123 * US, at + 153 * US));
+        at + 156 * US
+    });
+    let findings = findings(&trace);
+    let text = &findings.found[0].evidence[0].text;
+    assert!(text.starts_with("cudaMemcpyAsync of 256 bytes to 1 MiB (median 256 bytes), 40 times"), "{text}");
+}
+
+/// A wait behind many launches at the start does not change after how many the others come.
+#[test]
+fn waits_are_told_by_the_usual_number_of_launches() {
+    let title = |first: u64, other: fn(u64) -> u64| {
+        let trace = steps(40, |scene, index, id, mut at| {
+            let launches = if index == 1 { first } else { other(index) };
+            for launch in 0..launches {
+                scene.launch(id + launch, (at, at + 4 * US), 7, (at + 5 * US, at + 25 * US));
+                at += 25_100;
+            }
+            scene.stream_sync(id + 99, 7, at - 20 * US, at + 2 * US);
+            at + 10 * US
+        });
+        let findings = findings(&trace);
+        let found = findings.found.iter().find(|finding| finding.id == FindingId::SyncAfterLaunch);
+        found.unwrap_or_else(|| panic!("{findings:?}")).title.clone()
+    };
+    let says = |title: String, text: &str| {
+        assert!(title.starts_with(&format!("The host waits for the GPU after {text}, ")), "{title}");
+    };
+    says(title(2, |_| 2), "every 2 launches");
+    says(title(90, |_| 2), "every 2 launches");
+    says(title(1, |_| 1), "every launch");
+    says(title(2, |index| 1 + index % 3), "2 launches (median)");
 }
 
 /// 60 quick steps; in every tenth from the thirtieth on, `held` happens inside a launch of 800 µs.

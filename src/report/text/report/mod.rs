@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use super::table::paragraph;
 use super::units::{count, counted, moment, percent_of, time};
 use super::{Style, names, table, units, words};
-use crate::report::contract::Report;
+use crate::report::contract::{IterationSource, Report};
 use crate::trace::Ns;
 
 /// Below this share of the span, idle time is not worth a word.
@@ -74,14 +74,24 @@ fn recording(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<(
 
 fn iterations(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()> {
     let Some(iterations) = &report.iterations else { return Ok(()) };
+    // What repeats need not be what the workload calls an iteration.
+    let told = report.source.workload.as_ref().map(|run| run.iterations);
+    let found = iterations.count + iterations.warmup;
+    let agree = |told: u64| found <= told.saturating_add(told / 20) && found.saturating_add(told / 20) >= told;
+    let (what, one) = match iterations.source {
+        IterationSource::LaunchSequence { launches } if told.is_some_and(|told| !agree(told)) => {
+            let repeated = counted(launches, "call that launches or waits", "calls that launch or wait");
+            (format!("{} of {repeated}", counted(iterations.count, "repetition", "repetitions")), "repetition")
+        }
+        _ => (counted(iterations.count, "iteration", "iterations"), "iteration"),
+    };
     let warmup = match iterations.warmup {
         0 => String::new(),
         warmup => format!(" after {} of warm-up", count(warmup)),
     };
     let text = format!(
-        "{}{warmup}, each {} long (median; 95 % are under {}). In the median iteration the GPU is idle for {} ({}) and the \
+        "{what}{warmup}, each {} long (median; 95 % are under {}). In the median {one} the GPU is idle for {} ({}) and the \
          host makes {}.",
-        counted(iterations.count, "iteration", "iterations"),
         time(iterations.period_p50_ns),
         time(iterations.period_p95_ns),
         time(iterations.idle_p50_ns),
