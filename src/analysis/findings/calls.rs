@@ -488,14 +488,19 @@ fn launches_before(subject: &Subject<'_>, calls: &[CallIdx]) -> Vec<usize> {
     launches.values().flat_map(|counts| counts[1..counts.len() - 1].iter().copied()).collect()
 }
 
-/// After how many launches something usually happens.
-fn after_launches(counts: &mut [usize]) -> String {
-    let median = low_median(counts).unwrap_or(0);
-    let same = counts.iter().filter(|&&count| count.max(1) == median.max(1)).count();
-    match (median, same * 10 >= counts.len() * 9) {
-        (0 | 1, true) => "every launch".to_owned(),
+/// After how many launches something happens, from how many came before each time.
+pub(super) fn after_launches(counts: &mut Vec<usize>) -> String {
+    let all = counts.len();
+    counts.retain(|&count| count > 0);
+    // A wait right behind another one does not change after how many launches the host waits.
+    let or_none = if counts.len() * 10 < all * 9 && !counts.is_empty() { " or none" } else { "" };
+    let median = low_median(counts).unwrap_or(1);
+    let same = counts.iter().filter(|&&count| count == median).count();
+    let words = match (median, same * 10 >= counts.len() * 9) {
+        (1, true) => "every launch".to_owned(),
         (launches, true) => format!("every {launches} launches"),
-        (0 | 1, false) => "1 launch (median)".to_owned(),
+        (1, false) => "1 launch (median)".to_owned(),
         (launches, false) => format!("{launches} launches (median)"),
-    }
+    };
+    words + or_none
 }

@@ -1,5 +1,6 @@
 //! Each pattern alone, and what comes close to it.
 
+use super::super::calls::after_launches;
 use super::super::{FindingId, Severity};
 use super::{US, findings, ids, read_back, steps};
 use crate::analysis::replay::Change;
@@ -574,6 +575,17 @@ fn waits_are_told_by_the_usual_number_of_launches() {
     says(title(90, |_| 2), "every 2 launches");
     says(title(1, |_| 1), "every launch");
     says(title(2, |index| 1 + index % 3), "2 launches (median)");
+    for (counts, text) in [
+        (&[][..], "every launch"),
+        (&[1, 1, 1], "every launch"),
+        (&[4, 4, 4, 4], "every 4 launches"),
+        (&[4, 0, 4, 0, 4], "every 4 launches or none"),
+        (&[1, 0, 1, 0], "every launch or none"),
+        (&[41, 41, 10, 10, 10], "10 launches (median)"),
+        (&[3, 0, 9, 0, 2, 0], "3 launches (median) or none"),
+    ] {
+        assert_eq!(after_launches(&mut counts.to_vec()), text);
+    }
 }
 
 /// 60 quick steps; in every tenth from the thirtieth on, `held` happens inside a launch of 800 µs.
