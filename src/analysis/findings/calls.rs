@@ -402,7 +402,8 @@ fn events_for_time(subject: &Subject<'_>) -> Option<Candidate> {
     let is_ours = |call: &CallIdx| recorded.binary_search(call).is_ok();
     let calls: Vec<CallIdx> = subject.lanes().flatten().copied().filter(is_ours).collect();
     let mut groups = subject.groups(&calls, |_| ());
-    groups.retain(|group| subject.keeps_recurring(&subject.starts(&group.calls)));
+    // A host that runs ahead records them all in a burst, long before the GPU gets to them.
+    groups.retain(|group| subject.recurs(&subject.starts(&group.calls)));
     let calls: Vec<CallIdx> = groups.iter().flat_map(|group| group.calls.iter().copied()).collect();
     if calls.is_empty() {
         return None;
