@@ -95,7 +95,8 @@ fn lay_out(trace: &Trace, host: &Host, steps: &[Step], repetitions: &[Repetition
 /// Whether iterations run beside each other for more than a small part of their time, as on several streams: then how long
 /// each takes does not tell how fast they follow each other.
 fn overlap(intervals: &[Interval]) -> bool {
-    let hull = intervals.iter().copied().reduce(|all, one| Interval::new(all.start.min(one.start), all.end.max(one.end)));
+    let hull =
+        intervals.iter().copied().reduce(|all, one| Interval::new(all.start.min(one.start), all.end.max(one.end)));
     let together: i128 = intervals.iter().map(|interval| i128::from(interval.len().0)).sum();
     hull.is_some_and(|hull| together * 100 > i128::from(hull.len().0) * (100 + MAX_OVERLAP))
 }
@@ -189,7 +190,9 @@ fn repeating_launches(trace: &Trace, window: Interval, steps: &[Step]) -> Option
 /// repeat a sequence itself, which by the launches alone looks like as many iterations.
 fn told_apart(trace: &Trace, window: Interval, steps: &[Step], repetitions: &mut Vec<Repetition>) -> usize {
     let run = trace.meta.workload.as_ref().filter(|run| run.iterations > 0);
-    let Some((iterations, measured)) = run.and_then(|run| Some((run.iterations as usize, run.measured?))) else { return 1 };
+    let Some((iterations, measured)) = run.and_then(|run| Some((run.iterations as usize, run.measured?))) else {
+        return 1;
+    };
     if measured.overlap(window) < measured.len() {
         return 1;
     }

@@ -236,14 +236,15 @@ impl Waits {
         }
         let calls = &trace.calls;
         let processes_with = |kind| -> FxHashSet<ProcessIdx> {
-            calls.indices().filter(|call| calls.kind[call.index()] == kind).map(|call| trace.call_process(call)).collect()
+            calls
+                .indices()
+                .filter(|call| calls.kind[call.index()] == kind)
+                .map(|call| trace.call_process(call))
+                .collect()
         };
         let (timed, asked) = (processes_with(ApiKind::EventElapsed), processes_with(ApiKind::EventQuery));
-        let for_streams: FxHashSet<(ProcessIdx, CorrelationId)> = self
-            .streams
-            .iter()
-            .map(|wait| (trace.streams[wait.stream.index()].process, wait.recorded))
-            .collect();
+        let for_streams: FxHashSet<(ProcessIdx, CorrelationId)> =
+            self.streams.iter().map(|wait| (trace.streams[wait.stream.index()].process, wait.recorded)).collect();
         let for_host: FxHashSet<CallIdx> = self.recorded_for_host.iter().map(|&(record, _)| record).collect();
         let events = trace.events.iter().filter(|event| {
             let only_timed = timed.contains(&event.process) && !asked.contains(&event.process);

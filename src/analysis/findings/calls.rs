@@ -2,14 +2,14 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::subject::{Group, Idle, Subject, Words, examples};
 use super::program::idle_of;
+use super::subject::{Group, Idle, Subject, Words, examples};
 use super::{Candidate, Evidence, FindingId};
 use crate::analysis::cause::Cause;
 use crate::analysis::copies::{is_from_host, is_to_host};
 use crate::analysis::replay::{CallSet, Change};
-use crate::analysis::waits::{CLOCK_SLACK, Target, Wait, WaitCause};
 use crate::analysis::stats::low_median;
+use crate::analysis::waits::{CLOCK_SLACK, Target, Wait, WaitCause};
 use crate::analysis::words::{bytes as size, grouped, rate, time, times};
 use crate::progress::{Cancelled, Until};
 use crate::trace::{ApiKind, CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, ProcessIdx, Trace};

@@ -296,8 +296,7 @@ fn what_is_done_once_keeps_its_length() {
     let from = Ns(5 * 14 * US + 4 * US);
     let process = trace.call_process(CallIdx(0));
     let gain = |once: &[(i64, i64)], more: &[Change]| {
-        let once =
-            once.iter().map(|&(a, b)| (process, Interval::new(from + Ns(a * US), from + Ns(b * US)))).collect();
+        let once = once.iter().map(|&(a, b)| (process, Interval::new(from + Ns(a * US), from + Ns(b * US)))).collect();
         let changes = [&[Change::HostSteps { millionths: 500_000, once }], more].concat();
         changed(&trace, &changes).gain.unwrap()
     };
