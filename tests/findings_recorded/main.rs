@@ -239,7 +239,7 @@ fn first_launches_in_a_loop_are_no_set_up() {
 fn modules_that_are_loaded_are_counted_without_look_ups() {
     let full = measured(&recording("planted/module-load.bubcap"));
     let found = &full.findings.found[0];
-    assert_eq!((found.title.as_str(), found.count), ("Modules are loaded in the loop, 299 times", 299));
+    assert_eq!((found.title.as_str(), found.count), ("Code is loaded or compiled in the loop, 299 times", 299));
     // PyTorch looks kernels up in every step.
     let trace = recording("compat/torch-eager.bubcap");
     let full = full_of(&trace);

@@ -33,6 +33,8 @@ pub struct Caption {
     pub names: String,
     /// The part of the time scale, and how the traces lie on it.
     pub span: String,
+    /// What does not fit into the picture, if something does not.
+    pub cut: Option<String>,
     /// What the colours mean, in groups with a heading.
     pub legend: Vec<(&'static str, Vec<(Tint, String)>)>,
 }
@@ -79,8 +81,11 @@ impl Caption {
                 (Tint::op(OpKind::Copy, 0, copy), "copy or memset".to_owned()),
             ],
         ));
-        legend.push(("Calls:", vec![(Tint::call(ApiKind::StreamSync), "waits for the GPU".to_owned())]));
-        Self { names: names.join("  ·  "), span, legend }
+        let calls = calls_of(docs, view);
+        if !calls.is_empty() {
+            legend.push(("Calls:", calls));
+        }
+        Self { names: names.join("  ·  "), span, cut: None, legend }
     }
 
     /// Lays it out, so wide. Nothing in it is cut: what is too long goes on in the next line.
@@ -95,6 +100,10 @@ impl Caption {
         flow.end_line();
         flow.text(text(&self.span, 12.0, palette.weak_text), palette.weak_text);
         flow.end_line();
+        if let Some(cut) = &self.cut {
+            flow.text(text(cut, 12.0, palette.text), palette.text);
+            flow.end_line();
+        }
         for (heading, entries) in &self.legend {
             let heading = text(heading, 12.0, palette.weak_text);
             let first = entries.first().map(|(_, meaning)| text(meaning, 12.0, palette.text));
@@ -201,6 +210,36 @@ fn is_shown(docs: &[Document], view: Viewport, cause: Cause) -> bool {
     })
 }
 
+/// What the colours of the calls in view mean; calls of one colour are of one kind here.
+fn calls_of(docs: &[Document], view: Viewport) -> Vec<(Tint, String)> {
+    let mut shown: Vec<Color32> = Vec::new();
+    for doc in docs {
+        let (calls, within) = (&doc.trace.calls, doc.unshifted(view.interval()));
+        for ((start, end), kind) in calls.start.iter().zip(&calls.end).zip(&calls.kind) {
+            if *start < within.end && *end > within.start {
+                let color = Palette::DARK.call(*kind);
+                if !shown.contains(&color) {
+                    shown.push(color);
+                }
+            }
+        }
+    }
+    let meanings = CALLS.into_iter().filter(|(kind, _)| shown.contains(&Palette::DARK.call(*kind)));
+    meanings.map(|(kind, meaning)| (Tint::call(kind), meaning.to_owned())).collect()
+}
+
+/// A call of each colour, and what all of that colour do.
+const CALLS: [(ApiKind, &str); 8] = [
+    (ApiKind::Launch, "launches work"),
+    (ApiKind::CopyAsync, "starts a copy or memset"),
+    (ApiKind::CopyBlocking, "copies and waits"),
+    (ApiKind::StreamSync, "waits for the GPU"),
+    (ApiKind::Alloc, "allocates or frees memory"),
+    (ApiKind::ModuleLoad, "loads code"),
+    (ApiKind::GraphBuild, "builds a graph"),
+    (ApiKind::Other, "does something else"),
+];
+
 #[cfg(test)]
 mod tests {
     use eframe::egui::RawInput;
@@ -213,6 +252,7 @@ mod tests {
         let caption = Caption {
             names: ["sync.bubcap (NVIDIA H200)"; 4].join("  ·  "),
             span: "1,234.567 ms to 2,345.678 ms, 1.11 s · aligned at iteration 3".to_owned(),
+            cut: Some("Only the upper 16,384 of 20,000 pixels: a picture is no higher.".to_owned()),
             legend: vec![("Idle:", Cause::ALL.iter().map(tinted).collect()), ("Not known:", Vec::new())],
         };
         let ctx = Context::default();
@@ -222,6 +262,15 @@ mod tests {
         });
         output.textures_delta.clear();
         laid.unwrap()
+    }
+
+    #[test]
+    fn every_colour_of_a_call_has_a_meaning_of_its_own() {
+        let colors: Vec<Color32> = CALLS.iter().map(|(kind, _)| Palette::DARK.call(*kind)).collect();
+        for kind in crate::tint::CALLS {
+            let meant = colors.iter().filter(|color| **color == Palette::DARK.call(kind)).count();
+            assert_eq!(meant, 1, "{kind:?}");
+        }
     }
 
     #[test]

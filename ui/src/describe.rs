@@ -6,7 +6,7 @@ use bubblescope::analysis::{
     Bubble, Cause, Confidence, DeviceAnalysis, Finding, RootCause, Rule, Segment, SegmentDetail, SegmentKind,
 };
 use bubblescope::report::demangle;
-use bubblescope::trace::{CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, RangeIdx, RangeKind, StreamIdx};
+use bubblescope::trace::{CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, RangeIdx, RangeKind, StreamIdx, StreamKind};
 
 use crate::document::{BubbleRef, Document, Item};
 use crate::format;
@@ -65,16 +65,19 @@ fn start_of(doc: &Document, moment: Ns) -> String {
 }
 
 /// Facts that name another thing, and that thing.
-fn named(doc: &Document, item: Item) -> [Option<(&'static str, Item)>; 5] {
+fn named(doc: &Document, item: Item) -> [Option<(&'static str, Item)>; 6] {
     let trace = &doc.trace;
     match item {
-        Item::Op(op) => [trace.ops.launch(op).map(|call| ("Launched by", Item::Call(call))), None, None, None, None],
+        Item::Op(op) => {
+            [trace.ops.launch(op).map(|call| ("Launched by", Item::Call(call))), None, None, None, None, None]
+        }
         Item::Call(call) => {
-            [trace.call_ops(call).first().map(|&op| ("Submitted", Item::Op(op))), None, None, None, None]
+            [trace.call_ops(call).first().map(|&op| ("Submitted", Item::Op(op))), None, None, None, None, None]
         }
         Item::Bubble(at) => {
-            let Some((device, bubble)) = doc.bubble(at) else { return [None; 5] };
+            let Some((device, bubble)) = doc.bubble(at) else { return [None; 6] };
             [
+                into_default(doc, bubble).map(|(call, _)| (DEFAULT_STREAM, Item::Call(call))),
                 holder(device, bubble).map(|(call, _)| (MOSTLY_IN, Item::Call(call))),
                 bubble.root.call.map(|call| (root_call_name(doc, bubble, call), Item::Call(call))),
                 bubble.drained_by.map(|drain| ("Drained by", Item::Call(drain.call))),
@@ -82,8 +85,8 @@ fn named(doc: &Document, item: Item) -> [Option<(&'static str, Item)>; 5] {
                 Some(("After", Item::Op(bubble.after))),
             ]
         }
-        Item::Replay(_, call) => [Some(("Launched by", Item::Call(call))), None, None, None, None],
-        Item::Range(_) => [None; 5],
+        Item::Replay(_, call) => [Some(("Launched by", Item::Call(call))), None, None, None, None, None],
+        Item::Range(_) => [None; 6],
     }
 }
 
@@ -211,13 +214,18 @@ const MOSTLY_IN: &str = "Mostly in";
 
 /// The call in which more than half of a bubble passed, and how much, unless the root cause names it anyway.
 fn holder(device: &DeviceAnalysis, bubble: &Bubble) -> Option<(CallIdx, Ns)> {
+    most_inside(device, bubble).filter(|&(call, _)| bubble.root.call != Some(call))
+}
+
+/// The call in which more than half of a bubble passed while the host was kept from submitting work, and how much.
+fn most_inside(device: &DeviceAnalysis, bubble: &Bubble) -> Option<(CallIdx, Ns)> {
     let pieces = device.segments_of(bubble);
     let inside = |call: CallIdx| {
         let its = pieces.iter().filter(|piece| piece.call() == Some(call));
         its.map(|piece| piece.interval.len()).sum::<Ns>()
     };
     let most = pieces.iter().filter_map(Segment::call).map(|call| (call, inside(call))).max_by_key(|&(_, long)| long);
-    most.filter(|&(call, long)| bubble.root.call != Some(call) && long.0 * 2 > bubble.interval.len().0)
+    most.filter(|&(_, long)| long.0 * 2 > bubble.interval.len().0)
 }
 
 fn stream_name(doc: &Document, stream: StreamIdx) -> String {
@@ -325,7 +333,12 @@ fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, St
         let inside = format::duration(long.0);
         facts.push((MOSTLY_IN, format!("{name}: {inside} of its {whole}, {share} of the bubble")));
     }
-    if let Some(call) = bubble.root.call {
+    let into = into_default(doc, bubble);
+    if let Some((call, op)) = into {
+        let (api, long) = (doc.trace.call_name(call), duration_of(doc, Item::Call(call)));
+        facts.push((DEFAULT_STREAM, format!("{api} ({long}) put {} into it", op_name(doc, op))));
+    }
+    if let Some(call) = bubble.root.call.filter(|&call| into.is_none_or(|(into, _)| into != call)) {
         let ahead = bubble.interval.start.0.saturating_sub(doc.trace.calls.start[call.index()].0);
         let name = root_call_name(doc, bubble, call);
         let ahead = match name {
@@ -349,6 +362,31 @@ fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, St
     }
     facts.push(("Judged by", why(bubble.root.rule).to_owned()));
     Some(("Bubble".to_owned(), format!("{} idle: {}", format::duration(bubble.interval.len().0), bubble.root.cause)))
+}
+
+/// The name of the fact which call put work into the legacy default stream, which others then waited for or which waited
+/// for others.
+const DEFAULT_STREAM: &str = "Default stream";
+
+/// The call that put one of the two ops beside a bubble into the legacy default stream, where that made the bubble, and
+/// the op.
+fn into_default(doc: &Document, bubble: &Bubble) -> Option<(CallIdx, OpIdx)> {
+    let trace = &doc.trace;
+    let is_there = |op: &OpIdx| {
+        let stream = trace.ops.stream.get(op.index()).and_then(|stream| trace.streams.get(stream.index()));
+        stream.is_some_and(|stream| stream.kind == StreamKind::Null)
+    };
+    let op = [bubble.before, bubble.after].into_iter().find(is_there)?;
+    let call = trace.ops.launch(op)?;
+    (bubble.root.rule == Rule::LegacyDefaultStream).then_some((call, op))
+}
+
+/// The call that a bubble goes with: the one to blame, and then it is true; or only the one in which most of it passed.
+pub fn call_of(doc: &Document, at: BubbleRef) -> Option<(CallIdx, bool)> {
+    let (device, bubble) = doc.bubble(at)?;
+    let root = bubble.root.call.filter(|_| is_to_blame(&bubble.root));
+    let blamed = root.or_else(|| into_default(doc, bubble).map(|(call, _)| call));
+    blamed.map(|call| (call, true)).or_else(|| most_inside(device, bubble).map(|(call, _)| (call, false)))
 }
 
 /// The name of a launch that was called before the bubble which its op ended.
@@ -387,11 +425,19 @@ fn meaning(doc: &Document, at: BubbleRef, bubble: &Bubble) -> String {
             format!("{because}, for {} of it{which}", format::duration(code))
         }
         (Cause::BlockingCopy, _) if bubble.root.call == bubble.launch => {
-            "the GPU waited for the copy itself, whose call was still at work".to_owned()
+            // Such a call submits its work in its own time.
+            let short = match bubble.interval.len() < SWITCH {
+                true => "; a gap so short may be no more than the GPU's way from one op to the next",
+                false => "",
+            };
+            format!("{because}: the GPU waited for the copy itself, whose call was still at work{short}")
         }
         _ => because.to_owned(),
     }
 }
+
+/// What is shorter than this lies between queued ops as well.
+const SWITCH: Ns = Ns(5_000);
 
 /// The findings that a bubble belongs to, the one that gains most first; none before the replay is through.
 pub fn findings_of<'d>(doc: &'d Document, bubble: &Bubble) -> impl Iterator<Item = &'d Finding> {

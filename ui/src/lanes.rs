@@ -219,6 +219,11 @@ fn paint_group(
                 if let Some(text) = canvas.widths.fit(&describe::label(document, item), to - from - 8.0)
                     && means.as_mut().is_none_or(|(_, names)| names.affords(&text))
                 {
+                    if tint.striped() {
+                        // Letters are hard to read on stripes.
+                        let behind = from + 1.0..=(from + 7.0 + canvas.widths.width(&text)).min(to - 1.0);
+                        above.add(Rect::from_x_y_ranges(behind, y.shrink(1.0)), fill);
+                    }
                     names.push((Pos2::new(from + 4.0, y.center()), text.into_owned(), text_on(fill)));
                 }
             }

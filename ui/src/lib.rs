@@ -9,6 +9,7 @@ pub mod app;
 pub mod arrange;
 pub mod background;
 pub mod caption;
+pub mod clipboard;
 pub mod command;
 pub mod describe;
 pub mod dialog;

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // Without it a save that is interrupted may leave its unfinished file, which is no reason to open no window.
     let _ = bubblescope::signals::take();
+    bubblescope_ui::clipboard::listen();
     let viewport = egui::ViewportBuilder::default()
         .with_title("Bubblescope")
         .with_app_id("bubblescope")
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
                 app.restore(storage);
             }
             app.dialogs.native = true;
+            app.gpu = creation.wgpu_render_state.as_ref().map(bubblescope_ui::app::Gpu::of);
             for path in &arguments.traces {
                 app.open(&creation.egui_ctx, path);
             }

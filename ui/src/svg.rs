@@ -38,6 +38,9 @@ pub fn drawing<'a>(area: Rect, background: Color32, shapes: impl Iterator<Item =
     svg.out
 }
 
+/// A text that ends so near to the right edge of where it may be painted was set there.
+const AT_THE_EDGE: f32 = 12.0;
+
 struct Svg {
     area: Rect,
     out: String,
@@ -274,9 +277,17 @@ impl Svg {
         let color = text.override_text_color.unwrap_or(own).gamma_multiply(text.opacity_factor);
         let family = match format.font_id.family {
             FontFamily::Monospace => "Hack, DejaVu Sans Mono, monospace",
-            _ => "Ubuntu, DejaVu Sans, sans-serif",
+            // Those after the first are no wider, so that a viewer without it that does not fit texts to their length
+            // lets none run out of its place.
+            _ => "Ubuntu Light, Ubuntu, Liberation Sans, Arial, Helvetica, DejaVu Sans Condensed, sans-serif",
         };
-        let (x, y) = self.at(run.start);
+        // What stands at the right edge of its place stays there, however wide a viewer's letters are.
+        let room = self.clip.unwrap_or(self.area).right() - run.end;
+        let (anchor, end) = match text.angle == 0.0 && (0.0..AT_THE_EDGE).contains(&room) {
+            true => (" text-anchor=\"end\"", Pos2::new(run.end, run.start.y)),
+            false => ("", run.start),
+        };
+        let (x, y) = self.at(end);
         let turn = if text.angle == 0.0 {
             String::new()
         } else {
@@ -286,7 +297,7 @@ impl Svg {
         let (size, width) = (number(format.font_id.size), number(run.end - run.start.x));
         let (fill, words) = (paint("fill", color), escaped(&run.text));
         self.line(&format!(
-            "<text x=\"{x}\" y=\"{y}\" font-family=\"{family}\" font-size=\"{size}\" textLength=\"{width}\" \
+            "<text x=\"{x}\" y=\"{y}\"{anchor} font-family=\"{family}\" font-size=\"{size}\" textLength=\"{width}\" \
              lengthAdjust=\"spacingAndGlyphs\" xml:space=\"preserve\"{fill}{turn}>{words}</text>"
         ));
     }
@@ -347,6 +358,22 @@ mod tests {
         assert!(svg.contains(">a&lt;b&gt; &amp; \"c\"</text>"), "{svg}");
         assert!(svg.contains("<text x=\"20\"") && svg.contains("font-size=\"12\""), "{svg}");
         assert_eq!(escaped("a\u{1}\tb"), "a\u{fffd} b");
+    }
+
+    #[test]
+    fn what_stands_at_the_right_edge_of_its_place_stays_there() {
+        let svg = drawn(|painter| {
+            let place = Rect::from_min_max(Pos2::new(10.0, 10.0), Pos2::new(110.0, 40.0));
+            let painter = painter.with_clip_rect(place);
+            let add = |x: f32, align: egui::Align2, text: &str| {
+                painter.text(Pos2::new(x, 20.0), align, text, FontId::proportional(12.0), Color32::WHITE);
+            };
+            add(104.0, egui::Align2::RIGHT_CENTER, "at the end");
+            add(10.0, egui::Align2::LEFT_CENTER, "left");
+        });
+        let line = |text: &str| svg.lines().find(|line| line.ends_with(&format!(">{text}</text>"))).unwrap().to_owned();
+        assert!(line("at the end").starts_with("<text x=\"104\"") && line("at the end").contains("text-anchor=\"end\""));
+        assert!(line("left").starts_with("<text x=\"10\"") && !line("left").contains("text-anchor"), "{svg}");
     }
 
     #[test]

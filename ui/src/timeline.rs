@@ -2,6 +2,7 @@
 //! arranged and scrolled.
 
 use bubblescope::trace::{Interval, Ns};
+use eframe::egui::scroll_area::ScrollBarVisibility;
 use eframe::egui::{
     self, Align2, FontId, Painter, PointerButton, Pos2, Rangef, Rect, Response, Role, Sense, Stroke, Ui, UiBuilder,
     Vec2,
@@ -157,6 +158,28 @@ impl Timeline {
         self.reveal(pick);
     }
 
+    /// The same timeline for a picture, at rest.
+    pub fn posed(&self, as_shapes: bool) -> Self {
+        Self {
+            view: self.view,
+            arrangement: self.arrangement.clone(),
+            selected: self.selected,
+            measured: self.measured,
+            names_width: self.names_width,
+            described: self.described,
+            posing: true,
+            as_shapes,
+            ..Self::default()
+        }
+    }
+
+    /// The height in which all rows are seen at once.
+    pub fn height(&self, docs: &[Document]) -> f32 {
+        let Layout { pinned, scrolled, .. } = self.layout(docs);
+        let rows = pinned.height + scrolled.height.max(LEAST_SCROLLED);
+        (minimap::height(docs.len()) + ruler::HEIGHT + rows).ceil()
+    }
+
     /// Every line, from top to bottom, the pinned ones first.
     fn lines(&self, docs: &[Document]) -> Vec<LineKey> {
         let Layout { pinned, scrolled, .. } = self.layout(docs);
@@ -288,11 +311,14 @@ impl Timeline {
         self.line_ui(ui, docs, &pinned, pinned_names, &palette);
         let on_pinned = ui.interact(pinned_area, ui.scope_id().with("pinned"), Sense::click_and_drag());
         self.pointer = None;
+        // What a picture has no room for cannot be scrolled to.
+        let bars = if self.posing { ScrollBarVisibility::AlwaysHidden } else { ScrollBarVisibility::VisibleWhenNeeded };
         ui.scope_builder(UiBuilder::new().max_rect(lower), |ui| {
             egui::ScrollArea::vertical()
                 .id_salt("rows")
                 .auto_shrink(false)
                 .content_margin(egui::Margin::ZERO)
+                .scroll_bar_visibility(bars)
                 .show_viewport(ui, |ui, viewport| {
                     ui.set_height(scrolled.height.max(viewport.height()));
                     let top = ui.max_rect().top();

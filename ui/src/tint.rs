@@ -13,7 +13,7 @@ use crate::theme::{KERNEL_TONES, Palette, RANGE_TONES, blend};
 pub struct Tint(u8);
 
 /// Every kind of call, at the position of its discriminant.
-const CALLS: [ApiKind; 25] = [
+pub(crate) const CALLS: [ApiKind; 25] = [
     ApiKind::Launch,
     ApiKind::GraphLaunch,
     ApiKind::HostFunction,

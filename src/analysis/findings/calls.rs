@@ -243,8 +243,8 @@ fn copy_candidate(subject: &Subject<'_>, id: FindingId, copies: &[HostCopy], gro
                 remedy: "Keep the value on the device. If it decides what runs next, let the device decide: a CUDA graph \
                          with a conditional node or a persistent kernel; or launch a batch of steps and look at the \
                          value once per batch. Where the host must know, copy to pinned memory with cudaMemcpyAsync, record an event and look at the \
-                         value of an earlier step (cudaEventQuery): that saves the wait, though not the copy, and \
-                         gains so much less than what is given, which is without any copy.",
+                         value of an earlier step (cudaEventQuery): that saves the wait. What is given is \
+                         without any copy: where the copies stay, the time that the GPU works for them stays too.",
                 changes: vec![Change::Remove(set)],
                 change: "no value read back".to_owned(),
             },

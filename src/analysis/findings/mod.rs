@@ -170,16 +170,16 @@ pub(super) fn find(
     let (idle, devices) = (analysis.idle_of_all(), analysis.devices.len());
     for finding in &mut found {
         until.check()?;
-        let [set_up, roots] = bubbles_of(finding, trace, analysis);
-        let more = [set_up, roots, beyond_idle(finding, trace, idle, devices)];
+        let [set_up, roots, less] = bubbles_of(finding, trace, analysis);
+        let more = [set_up, less, roots, beyond_idle(finding, trace, idle, devices)];
         finding.evidence.extend(more.into_iter().flatten().map(|text| Evidence { text, ..Evidence::default() }));
     }
     Ok((Findings { found, withheld: None }, replayed))
 }
 
-/// Under which root causes the bubbles of a finding stand, so that both can be read together, and of set-up how much of
-/// them it is.
-fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> [Option<String>; 2] {
+/// Under which root causes the bubbles of a finding stand, so that both can be read together; of set-up how much of them it
+/// is, and of calls why the gain is less than they last.
+fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> [Option<String>; 3] {
     // There may be millions of both.
     let mut is_ours = vec![false; trace.calls.len()];
     finding.calls.iter().for_each(|call| is_ours[call.index()] = true);
@@ -195,6 +195,7 @@ fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> [Option<
         }
     }
     let of_all = (finding.id == FindingId::OneTimeSetup).then(|| set_up_in(causes.values().copied().sum(), set_up));
+    let less = less_than_bubbles(finding, causes.values().copied().sum());
     let mut causes: Vec<(Cause, Ns)> = causes.into_iter().collect();
     causes.sort_by_key(|&(cause, idle)| (std::cmp::Reverse(idle), cause));
     // Those are more than the ones that exist because of the calls.
@@ -207,7 +208,7 @@ fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> [Option<
         _ => "the bubbles that it caused, began or prolonged",
     };
     if let [(cause, _)] = causes.as_slice() {
-        return [of_all.flatten(), Some(format!("{those} have the root cause {cause}"))];
+        return [of_all.flatten(), Some(format!("{those} have the root cause {cause}")), less];
     }
     let (most, others) = causes.split_at(causes.len().min(3));
     let mut parts: Vec<String> = most.iter().map(|&(cause, idle)| format!("{cause} {}", time(idle))).collect();
@@ -215,7 +216,19 @@ fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> [Option<
         parts.push(format!("others {}", time(others.iter().map(|&(_, idle)| idle).sum())));
     }
     let roots = (!parts.is_empty()).then(|| format!("{those} have the root causes {}", parts.join(", ")));
-    [of_all.flatten(), roots]
+    [of_all.flatten(), roots, less]
+}
+
+/// Why a finding about waits of its calls gains less than its bubbles last, where that is much less.
+fn less_than_bubbles(finding: &Finding, bubbles: Ns) -> Option<String> {
+    let is_async = finding.changes.iter().any(|change| matches!(change, Change::Async(_)));
+    (is_async && !share_exceeds(finding.recoverable, bubbles, 90)).then(|| {
+        format!(
+            "the gain is less than the {} that these bubbles last: without the wait the host still has to submit the \
+             work, and the GPU to switch from one op to the next",
+            time(bubbles)
+        )
+    })
 }
 
 /// How much of the bubbles in which set-up lies is set-up, where that is not nearly all: they may be long for other reasons.

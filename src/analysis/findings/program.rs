@@ -312,7 +312,7 @@ fn lazy_loading(subject: &Subject<'_>) -> Option<Candidate> {
         calls.sort_unstable();
         calls.dedup();
         (
-            "Modules are loaded in the loop",
+            "Code is loaded or compiled in the loop",
             explicit.len(),
             "Load each module once, before the loop, and keep its handle and those of its functions: cuModuleLoadData and \
              cuModuleGetFunction (or cuLibraryLoadData and cuLibraryGetKernel) in each step load the same code anew. \

@@ -1,5 +1,7 @@
 //! Patterns of streams: the legacy default stream, and streams that never overlap.
 
+use std::collections::BTreeMap;
+
 use super::subject::{Subject, examples};
 use super::{Candidate, Evidence, FindingId};
 use crate::analysis::replay::Change;
@@ -32,19 +34,22 @@ fn default_stream(subject: &Subject<'_>) -> Option<Candidate> {
             let among: Vec<OpIdx> =
                 trace.stream_ops(null.stream).filter(|op| hull.contains(trace.ops.start[op.index()])).collect();
             let at: Vec<Ns> = among.iter().map(|op| trace.ops.start[op.index()]).collect();
+            let (api, calls) = launched_by(subject, &among).map_or((None, at.clone()), |(api, at)| (Some(api), at));
             if !subject.recurs(&at) {
                 continue;
             }
             let others: Vec<String> = lanes.iter().map(|lane| row(lane).id.to_string()).collect();
             evidence.push(Evidence {
                 text: format!(
-                    "{} on the legacy default stream ({}) while stream{} {} had work",
+                    "{} on the legacy default stream ({}){} while stream{} {} had work",
                     counted(at.len() as u64, "op", "ops"),
                     row(&null).id,
+                    api.as_ref().map_or_else(String::new, |api| format!(", submitted by {api},")),
                     if others.len() == 1 { "" } else { "s" },
                     others.join(", ")
                 ),
-                at: examples(&at),
+                at: examples(&calls),
+                api,
                 ..Evidence::default()
             });
             moments.extend(at);
@@ -63,6 +68,18 @@ fn default_stream(subject: &Subject<'_>) -> Option<Candidate> {
         host_steps: None,
         estimate: dependency_idle(subject),
     })
+}
+
+/// The call that most of some ops were submitted by, and when.
+fn launched_by(subject: &Subject<'_>, ops: &[OpIdx]) -> Option<(String, Vec<Ns>)> {
+    let trace = subject.trace;
+    let mut calls: BTreeMap<&str, Vec<Ns>> = BTreeMap::new();
+    for call in ops.iter().filter_map(|&op| trace.ops.launch(op)) {
+        calls.entry(trace.call_name(call)).or_default().push(subject.start(call));
+    }
+    let (api, mut at) = calls.into_iter().max_by_key(|(_, at)| at.len())?;
+    at.sort_unstable();
+    Some((api.to_owned(), at))
 }
 
 /// Idle time while queued work waited for other streams.

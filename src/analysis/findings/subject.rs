@@ -267,7 +267,10 @@ impl<'a> Subject<'a> {
         let idle = self.bubbles_among(calls, all);
         let beside = match idle.beside {
             Ns::ZERO => String::new(),
-            beside => format!("; {} of the others' bubbles passed in it", time(beside)),
+            beside => {
+                let beside = time(beside);
+                format!("; {beside} more of idle time passed in it, in bubbles that count with the finding's other calls")
+            }
         };
         idle.own_text() + &beside
     }

@@ -40,7 +40,7 @@ mod properties;
 mod tests;
 
 use crate::progress::Until;
-use crate::trace::{CallIdx, Detail, DeviceIdx, Interval, MemoryKind, Ns, OpIdx, Trace};
+use crate::trace::{ApiKind, CallIdx, Detail, DeviceIdx, Interval, MemoryKind, Ns, OpIdx, Trace};
 
 use super::copies::{is_from_host, is_to_host};
 use super::options::Constants;
@@ -200,13 +200,24 @@ impl<'t> Replay<'t> {
 
     /// What the answers to some changes take for granted.
     fn assumptions(&self, changes: &[Change]) -> Vec<&'static str> {
-        let mut list = general_assumptions(changes);
+        // A change of no call takes nothing for granted.
+        let is_empty = |change: &&Change| match change {
+            Change::Usual(set) => set.calls(self.trace, self.waits).next().is_none(),
+            _ => false,
+        };
+        let mut list = general_assumptions(changes.iter().filter(|change| !is_empty(change)));
         for change in changes {
             let (Change::Remove(set) | Change::Async(set)) = change else { continue };
             if set.calls(self.trace, self.waits).any(|call| self.may_bring_results(call)) {
                 list.push("the host does the same whether or not it has the results that it waited for");
             }
             let made = matches!(change, Change::Async(_));
+            if !made {
+                let kinds = |call: CallIdx| self.trace.calls.kind[call.index()];
+                list.extend(set.calls(self.trace, self.waits).filter_map(|call| needless(kinds(call))));
+                list.sort_unstable();
+                list.dedup();
+            }
             if made && set.calls(self.trace, self.waits).any(|call| self.stages(call)) {
                 list.push(SAME_SPEED);
             }
@@ -289,11 +300,23 @@ fn error(replayed: &[Extent], recorded: &[Extent]) -> f64 {
     replayed.iter().zip(recorded).map(of).fold(0.0, f64::max)
 }
 
+/// What is taken for granted of calls that are taken out, as what they get is there already.
+const fn needless(kind: ApiKind) -> Option<&'static str> {
+    match kind {
+        ApiKind::Alloc | ApiKind::Free => {
+            Some("memory is there when it is needed without these calls, kept or from a pool, and getting it takes no time")
+        }
+        ApiKind::ModuleLoad => Some("code that was loaded before is at hand in the loop without any call"),
+        ApiKind::GraphBuild => Some("a graph that was built before does for every step"),
+        _ => None,
+    }
+}
+
 /// What is taken for granted of copies that are to be made from page-locked memory.
 const SAME_SPEED: &str = "a copy takes as long on the device from page-locked memory as from pageable memory";
 
 /// What the answers to some changes take for granted, but for what depends on the calls.
-fn general_assumptions(changes: &[Change]) -> Vec<&'static str> {
+fn general_assumptions<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<&'static str> {
     let mut list: Vec<&'static str> = Vec::new();
     for change in changes {
         list.extend_from_slice(match change {
@@ -306,7 +329,7 @@ fn general_assumptions(changes: &[Change]) -> Vec<&'static str> {
                  further node: 0.75 µs unless set otherwise, as on an H200 where every node is recorded",
             ],
             Change::Pinned => &[SAME_SPEED],
-            Change::Usual(_) => &["what held the calls up can be avoided, and took nothing but their own time"],
+            Change::Usual(_) => &["what held these calls up can be avoided, and slowed nothing else down"],
             Change::NoStreamWaits | Change::NoDefaultStream => {
                 &["the streams' work does not depend on each other, and ops keep their length when they overlap"]
             }

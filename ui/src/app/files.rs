@@ -9,7 +9,7 @@ use bubblescope::atomic::write_atomically;
 use bubblescope::report::text::{self, Style};
 use bubblescope::report::{self, Report};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use eframe::egui::{self, Rect};
+use eframe::egui;
 
 use super::App;
 use crate::background;
@@ -97,7 +97,6 @@ impl App {
             Some((Purpose::Add, paths)) => paths.iter().for_each(|path| self.open(ctx, path)),
             Some((Purpose::Save(export), paths)) => {
                 self.saving = paths.into_iter().next().map(|path| (export, path));
-                // The next frame is painted without the dialog.
                 ctx.request_repaint();
             }
             None => {}
@@ -151,10 +150,10 @@ impl App {
         }
     }
 
-    /// Saves what was asked for, now that the frame is painted. `timeline` is where the timeline is.
-    pub(super) fn save_shown(&mut self, ui: &egui::Ui, timeline: Rect) {
+    /// Saves what was asked for; pictures are as wide as the timeline.
+    pub(super) fn save_shown(&mut self, ctx: &egui::Context, width: f32) {
         let Some((export, path)) = self.saving.take() else { return };
-        self.save_as(ui, timeline, export, path);
+        self.save_as(ctx, width, export, path);
     }
 
     /// What writes the file at a path and tells it.
@@ -170,15 +169,10 @@ impl App {
         }
     }
 
-    fn save_as(&mut self, ui: &egui::Ui, timeline: Rect, export: Export, path: PathBuf) {
-        let ctx = ui.ctx();
+    fn save_as(&mut self, ctx: &egui::Context, width: f32, export: Export, path: PathBuf) {
         match export {
-            Export::Png => self.save_png(ctx, timeline, path),
-            Export::Svg => {
-                let write = self.writer(ctx, path);
-                let drawing = self.drawing(ui, timeline);
-                in_background(move || write(Ok(drawing.into_bytes())));
-            }
+            Export::Png => self.save_png(ctx, width, path),
+            Export::Svg => self.save_svg(ctx, width, path),
             Export::ReportText | Export::ReportJson => {
                 let write = self.writer(ctx, path);
                 let docs: Vec<Document> = self.docs.iter().map(Document::without_rows).collect();

@@ -25,7 +25,7 @@ use crate::theme::Palette;
 use crate::timeline::{Action, Timeline};
 use crate::view::{History, Viewport};
 use files::Writing;
-use pictures::Picture;
+pub use pictures::Gpu;
 
 /// Recent files that are kept.
 const MOST_RECENT: usize = 10;
@@ -81,7 +81,8 @@ pub struct App {
     pub recorder: Recorder,
     /// What to save once the frame is painted.
     saving: Option<(Export, PathBuf)>,
-    picture: Option<Picture>,
+    /// What paints pictures.
+    pub gpu: Option<Gpu>,
     writing: Writing,
     /// What was saved last, and when.
     saved: Option<(String, f64)>,
@@ -407,8 +408,6 @@ impl App {
             self.run(&ctx, Command::Findings);
         }
         self.timeline.described = self.details;
-        self.timeline.posing = self.saving.is_some() || self.picture.is_some();
-        self.timeline.as_shapes = matches!(self.saving, Some((Export::Svg, _)));
         let shown = egui::CentralPanel::no_frame().show(ui, |ui| {
             if self.docs.is_empty() {
                 self.welcome_ui(&ctx, ui);
@@ -416,7 +415,7 @@ impl App {
                 actions.extend(self.timeline.show(ui, &self.docs));
             }
         });
-        self.save_shown(ui, shown.response.rect);
+        self.save_shown(&ctx, shown.response.rect.width());
         for chosen in chosen {
             match chosen {
                 Chosen::Action(action) => actions.push(action),
@@ -437,7 +436,6 @@ impl App {
         }
         self.dialogs(&ctx);
         self.hovered_ui(&ctx);
-        self.picture_ui(ui);
         self.typing = ctx.text_edit_focused();
     }
 }

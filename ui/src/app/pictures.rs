@@ -1,45 +1,202 @@
 //! Pictures of the timeline, with a caption above them: as pixels and as shapes.
+//!
+//! They are painted beside the window, as high as everything needs that stands on the timeline: the window shows only what
+//! it has room for.
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, TryRecvError, bounded};
-use eframe::egui::{self, ColorImage, Pos2, Rect};
+use eframe::egui::epaint::ClippedShape;
+use eframe::egui::{self, Rect, TexturesDelta, Vec2};
+use eframe::egui_wgpu::{self, RendererOptions, ScreenDescriptor};
+use eframe::wgpu;
 
 use super::App;
 use super::files::in_background;
-use crate::caption::{Caption, Laid};
+use crate::caption::Caption;
 use crate::svg;
 use crate::theme::Palette;
 
-/// A picture in pixels that is being made. It takes two frames or more: one shows the timeline, another its caption over
-/// it, so that nothing of the timeline is hidden by it.
-#[derive(Debug)]
-pub(super) struct Picture {
-    timeline: Rect,
-    caption: Caption,
-    path: PathBuf,
-    taking: Taking,
+/// Pixels that a picture is high at most: what shows pictures has limits, and memory too.
+const MOST_PIXELS: f32 = 16_384.0;
+/// Pixels of a picture that are painted at once at most.
+const TILE: u32 = 4_096;
+/// Frames of a picture at most: names that must be laid out come a few at a time.
+const MOST_FRAMES: usize = 100;
+/// How long the graphics card may take for a part of a picture.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What paints pictures into memory.
+#[derive(Clone, Debug)]
+pub struct Gpu {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
 }
 
-/// Which frame is being taken; it comes when the window has painted it.
-#[derive(Debug)]
-enum Taking {
-    Timeline(Receiver<Arc<ColorImage>>),
-    Caption { timeline: Arc<ColorImage>, area: Rect, scale: f32, image: Receiver<Arc<ColorImage>> },
+impl Gpu {
+    /// The one that paints the window.
+    pub fn of(state: &egui_wgpu::RenderState) -> Self {
+        Self { device: state.device.clone(), queue: state.queue.clone() }
+    }
 }
 
-/// Takes a picture of the window, of this frame or the next.
-fn take(ctx: &egui::Context) -> Receiver<Arc<ColorImage>> {
-    let (send, image) = bounded(1);
-    let wake = ctx.clone();
-    ctx.request_screenshot(move |taken| {
-        // Nobody waits for it any more when the window was closed.
-        drop(send.send(taken));
-        wake.request_repaint();
-    });
-    image
+/// All that stands on the timeline, painted below a caption.
+struct Sheet {
+    ctx: egui::Context,
+    size: Vec2,
+    scale: f32,
+    background: egui::Color32,
+    shapes: Vec<ClippedShape>,
+    textures: TexturesDelta,
+}
+
+impl Sheet {
+    /// Paints it as wide as `width`; `as_shapes` without a texture.
+    fn paint(like: &egui::Context, app: &App, width: f32, as_shapes: bool, texture_side: usize) -> Self {
+        let (theme, scale) = (like.theme(), like.pixels_per_point());
+        let ctx = egui::Context::default();
+        Palette::apply(&ctx);
+        ctx.set_theme(theme);
+        let palette = Palette::of(&ctx.style_of(theme).visuals);
+        let mut timeline = app.timeline.posed(as_shapes);
+        let mut caption = app.caption();
+        let most = (MOST_PIXELS / scale).floor();
+        let body = timeline.height(&app.docs);
+        let (mut textures, mut shapes, mut size) = (TexturesDelta::default(), Vec::new(), Vec2::new(width, most));
+        for _ in 0..MOST_FRAMES {
+            let mut input = egui::RawInput { max_texture_side: Some(texture_side), ..egui::RawInput::default() };
+            input.screen_rect = Some(Rect::from_min_size(egui::Pos2::ZERO, size));
+            input.viewports.entry(egui::ViewportId::ROOT).or_default().native_pixels_per_point = Some(scale);
+            let mut wanted = size;
+            let mut output = ctx.run_ui(input, |ui| {
+                let mut laid = caption.layout(ui.ctx(), width, &palette);
+                if laid.size.y + body > most && caption.cut.is_none() {
+                    caption.cut = Some(format!(
+                        "Only the upper {} of {} pixels: a picture is no higher. Fold or hide rows for the rest.",
+                        crate::format::count(MOST_PIXELS as u64),
+                        crate::format::count(((laid.size.y + body) * scale) as u64)
+                    ));
+                    laid = caption.layout(ui.ctx(), width, &palette);
+                }
+                wanted.y = (laid.size.y + body).ceil().min(most);
+                let painter = ui.painter().clone();
+                let area = Rect::from_min_max(egui::pos2(0.0, laid.size.y), size.to_pos2());
+                ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| timeline.show(ui, &app.docs));
+                painter.extend(laid.at(egui::Pos2::ZERO));
+            });
+            textures.append(std::mem::take(&mut output.textures_delta));
+            shapes = output.shapes;
+            if size == wanted && !ctx.has_requested_repaint() {
+                break;
+            }
+            size = wanted;
+        }
+        Self { ctx, size, scale, background: palette.canvas, shapes, textures }
+    }
+
+    /// As a drawing.
+    fn drawing(&self) -> String {
+        let area = Rect::from_min_size(egui::Pos2::ZERO, self.size);
+        let shapes = self.shapes.iter().map(|clipped| (clipped.clip_rect, &clipped.shape));
+        svg::drawing(area, self.background, shapes)
+    }
+
+    /// As a PNG file.
+    fn png(self, gpu: &Gpu) -> Result<Vec<u8>, String> {
+        let side = |points: f32| (points * self.scale).round().max(1.0) as u32;
+        let (width, height) = (side(self.size.x), side(self.size.y));
+        if width > gpu.device.limits().max_texture_dimension_2d {
+            return Err(format!("cannot save the picture: it is {width} pixels wide"));
+        }
+        let format = wgpu::TextureFormat::Rgba8Unorm;
+        let mut renderer = egui_wgpu::Renderer::new(&gpu.device, format, RendererOptions::PREDICTABLE);
+        for (id, deltas) in &self.textures.set {
+            for delta in deltas {
+                renderer.update_texture(&gpu.device, &gpu.queue, *id, delta);
+            }
+        }
+        let mut pixels = Vec::with_capacity(4 * width as usize * height as usize);
+        for top in (0..height).step_by(TILE as usize) {
+            let up = Vec2::new(0.0, -(top as f32) / self.scale);
+            let shapes = self.shapes.iter().map(|clipped| {
+                let mut shape = clipped.shape.clone();
+                shape.translate(up);
+                ClippedShape { clip_rect: clipped.clip_rect.translate(up), shape, ..*clipped }
+            });
+            let meshes = self.ctx.tessellate(shapes.collect(), self.scale);
+            let size = [width, TILE.min(height - top)];
+            let screen = ScreenDescriptor { size_in_pixels: size, pixels_per_point: self.scale };
+            pixels.extend(gpu.painted(&mut renderer, format, &meshes, &screen)?);
+        }
+        encoded(&pixels, width, height).map_err(|error| format!("cannot make a PNG file: {error}"))
+    }
+}
+
+impl Gpu {
+    /// A part of a picture: four bytes for each pixel, row by row.
+    fn painted(
+        &self,
+        renderer: &mut egui_wgpu::Renderer,
+        format: wgpu::TextureFormat,
+        meshes: &[egui::ClippedPrimitive],
+        screen: &ScreenDescriptor,
+    ) -> Result<Vec<u8>, String> {
+        let [width, height] = screen.size_in_pixels;
+        let size = wgpu::Extent3d { width, height, depth_or_array_layers: 1 };
+        let texture = self.device.create_texture(&wgpu::TextureDescriptor {
+            label: Some("picture"),
+            size,
+            mip_level_count: 1,
+            sample_count: 1,
+            dimension: wgpu::TextureDimension::D2,
+            format,
+            usage: wgpu::TextureUsages::RENDER_ATTACHMENT | wgpu::TextureUsages::COPY_SRC,
+            view_formats: &[],
+        });
+        // Rows of a buffer begin at such multiples.
+        let row = (4 * width).next_multiple_of(wgpu::COPY_BYTES_PER_ROW_ALIGNMENT);
+        let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("picture"),
+            size: u64::from(row) * u64::from(height),
+            usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
+            mapped_at_creation: false,
+        });
+        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut commands = renderer.update_buffers(&self.device, &self.queue, &mut encoder, meshes, screen);
+        {
+            let view = texture.create_view(&wgpu::TextureViewDescriptor::default());
+            let pass = encoder.begin_render_pass(&wgpu::RenderPassDescriptor {
+                color_attachments: &[Some(wgpu::RenderPassColorAttachment {
+                    view: &view,
+                    resolve_target: None,
+                    ops: wgpu::Operations {
+                        load: wgpu::LoadOp::Clear(wgpu::Color::BLACK),
+                        store: wgpu::StoreOp::Store,
+                    },
+                    depth_slice: None,
+                })],
+                ..Default::default()
+            });
+            renderer.render(&mut pass.forget_lifetime(), meshes, screen);
+        }
+        let layout = wgpu::TexelCopyBufferLayout { offset: 0, bytes_per_row: Some(row), rows_per_image: None };
+        let into = wgpu::TexelCopyBufferInfo { buffer: &buffer, layout };
+        encoder.copy_texture_to_buffer(texture.as_image_copy(), into, size);
+        commands.push(encoder.finish());
+        self.queue.submit(commands);
+
+        let (send, mapped) = mpsc::channel();
+        buffer.slice(..).map_async(wgpu::MapMode::Read, move |result| drop(send.send(result)));
+        let failed = |error: &dyn std::fmt::Display| format!("cannot save the picture: {error}");
+        let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(PATIENCE) };
+        self.device.poll(wait).map_err(|error| failed(&error))?;
+        let mapped = mapped.recv_timeout(PATIENCE).map_err(|error| failed(&error))?;
+        mapped.map_err(|error| failed(&error))?;
+        let bytes = buffer.slice(..).get_mapped_range().map_err(|error| failed(&error))?;
+        Ok(bytes.chunks(row as usize).flat_map(|row| &row[..4 * width as usize]).copied().collect())
+    }
 }
 
 impl App {
@@ -49,148 +206,35 @@ impl App {
         Caption::of(&self.docs, self.timeline.view, place.as_deref())
     }
 
-    /// Begins with a picture in pixels.
-    pub(super) fn save_png(&mut self, ctx: &egui::Context, timeline: Rect, path: PathBuf) {
-        let taking = Taking::Timeline(take(ctx));
-        self.picture = Some(Picture { timeline, caption: self.caption(), path, taking });
-    }
-
-    /// Goes on with the picture that is being made, and shows its caption over everything when it is its turn.
-    pub(super) fn picture_ui(&mut self, ui: &egui::Ui) {
-        let ctx = ui.ctx();
-        let Some(mut picture) = self.picture.take() else { return };
-        let laid = picture.caption.layout(ctx, picture.timeline.width(), &Palette::of(ui.visuals()));
-        picture.taking = match picture.taking {
-            Taking::Timeline(image) => match image.try_recv() {
-                Ok(timeline) => {
-                    let (screen, corner) = (ctx.content_rect(), picture.timeline.min);
-                    let top = corner.y.min(screen.bottom() - laid.size.y).max(screen.top());
-                    let area = Rect::from_min_size(Pos2::new(corner.x, top), laid.size);
-                    Taking::Caption { timeline, area, scale: ctx.pixels_per_point(), image: take(ctx) }
-                }
-                Err(TryRecvError::Empty) => Taking::Timeline(image),
-                Err(TryRecvError::Disconnected) => return self.messages.push(NO_PICTURE.to_owned()),
-            },
-            Taking::Caption { timeline, area, scale, image } => match image.try_recv() {
-                Ok(caption) => {
-                    let (write, below) = (self.writer(ctx, picture.path), picture.timeline);
-                    // Encoding takes longer than a frame.
-                    in_background(move || write(png(&[(&caption, area), (&timeline, below)], scale)));
-                    return;
-                }
-                Err(TryRecvError::Empty) => Taking::Caption { timeline, area, scale, image },
-                Err(TryRecvError::Disconnected) => return self.messages.push(NO_PICTURE.to_owned()),
-            },
+    /// Saves a picture in pixels, as wide as the timeline.
+    pub(super) fn save_png(&mut self, ctx: &egui::Context, width: f32, path: PathBuf) {
+        let Some(gpu) = self.gpu.clone() else {
+            return self.messages.push("cannot save the picture: nothing can paint it".to_owned());
         };
-        if let Taking::Caption { area, .. } = picture.taking {
-            let layer = egui::LayerId::new(egui::Order::Debug, egui::Id::unique("caption"));
-            ctx.layer_painter(layer).extend(laid.at(area.min));
-        }
-        // Where nothing else happens the frame would not be painted.
-        ctx.request_repaint();
-        self.picture = Some(picture);
+        let side = gpu.device.limits().max_texture_dimension_2d as usize;
+        let sheet = Sheet::paint(ctx, self, width, false, side);
+        let write = self.writer(ctx, path);
+        // Painting and encoding take longer than a frame.
+        in_background(move || write(sheet.png(&gpu)));
     }
 
-    /// What this frame painted as a drawing.
-    pub(super) fn drawing(&self, ui: &egui::Ui, timeline: Rect) -> String {
-        let ctx = ui.ctx();
-        let palette = Palette::of(ui.visuals());
-        let caption: Laid = self.caption().layout(ctx, timeline.width(), &palette);
-        let above = Rect::from_min_size(timeline.min - egui::vec2(0.0, caption.size.y), caption.size);
-        let caption: Vec<egui::Shape> = caption.at(above.min).collect();
-        let layer = ui.layer_id();
-        ctx.graphics(|layers| {
-            let painted = layers.get(layer).into_iter().flat_map(egui::layers::PaintList::all_entries);
-            let painted = painted.map(|clipped| (clipped.clip_rect.intersect(timeline), &clipped.shape));
-            let caption = caption.iter().map(|shape| (above, shape));
-            svg::drawing(above.union(timeline), palette.canvas, caption.chain(painted))
-        })
-    }
-}
-
-/// Why a picture was not saved.
-const NO_PICTURE: &str = "cannot save the picture: the window gave none";
-
-/// Parts of pictures of the window, `scale` pixels per point, one below the other as a PNG file. What is narrower than
-/// the widest is filled up on its right with its last colour.
-fn png(parts: &[(&ColorImage, Rect)], scale: f32) -> Result<Vec<u8>, String> {
-    let parts: Vec<Part<'_>> = parts.iter().map(|&(image, part)| Part::of(image, part, scale)).collect();
-    let width = parts.iter().map(|part| part.width).max().unwrap_or(0);
-    let height = parts.iter().map(|part| part.height).sum();
-    if parts.iter().any(|part| part.width == 0 || part.height == 0) {
-        return Err("there is no timeline to save".to_owned());
-    }
-    let mut bytes: Vec<u8> = Vec::with_capacity(4 * width * height);
-    for row in parts.iter().flat_map(Part::rows) {
-        let last = row.last().copied().unwrap_or_default();
-        let filled = row.iter().copied().chain(std::iter::repeat_n(last, width - row.len()));
-        bytes.extend(filled.flat_map(|pixel| pixel.to_array()));
-    }
-    encoded(&bytes, width, height).map_err(|error| format!("cannot make a PNG file: {error}"))
-}
-
-/// A part of a picture, in pixels.
-struct Part<'i> {
-    image: &'i ColorImage,
-    left: usize,
-    top: usize,
-    width: usize,
-    height: usize,
-}
-
-impl<'i> Part<'i> {
-    fn of(image: &'i ColorImage, part: Rect, scale: f32) -> Self {
-        let [width, height] = image.size;
-        let pixel = |at: f32, most: usize| ((at * scale).round().max(0.0) as usize).min(most);
-        let (left, right) = (pixel(part.left(), width), pixel(part.right(), width));
-        let (top, bottom) = (pixel(part.top(), height), pixel(part.bottom(), height));
-        Self { image, left, top, width: right.saturating_sub(left), height: bottom.saturating_sub(top) }
-    }
-
-    fn rows(&self) -> impl Iterator<Item = &'i [egui::Color32]> {
-        let (image, left, width) = (self.image, self.left, self.width);
-        (self.top..self.top + self.height).map(move |row| {
-            let from = row * image.size[0] + left;
-            &image.pixels[from..from + width]
-        })
+    /// Saves a drawing, as wide as the timeline.
+    pub(super) fn save_svg(&self, ctx: &egui::Context, width: f32, path: PathBuf) {
+        let side = ctx.input(|input| input.max_texture_side);
+        let sheet = Sheet::paint(ctx, self, width, true, side);
+        let write = self.writer(ctx, path);
+        in_background(move || write(Ok(sheet.drawing().into_bytes())));
     }
 }
 
 /// Pixels of four bytes as a PNG file.
-fn encoded(pixels: &[u8], width: usize, height: usize) -> io::Result<Vec<u8>> {
-    let size = |pixels: usize| u32::try_from(pixels).map_err(io::Error::other);
+fn encoded(pixels: &[u8], width: u32, height: u32) -> io::Result<Vec<u8>> {
     let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, size(width)?, size(height)?);
+    let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(png::ColorType::Rgba);
     encoder.set_depth(png::BitDepth::Eight);
     let mut writer = encoder.write_header()?;
     writer.write_image_data(pixels)?;
     writer.finish()?;
     Ok(file)
-}
-
-#[cfg(test)]
-mod tests {
-    use eframe::egui::Color32;
-
-    use super::*;
-
-    #[test]
-    fn a_picture_holds_just_its_parts_one_below_the_other() {
-        let pixels = (0..40 * 30).map(|at| Color32::from_rgb((at % 40) as u8, (at / 40) as u8, 7)).collect();
-        let image = ColorImage::new([40, 30], pixels);
-        // Twice as many pixels as points.
-        let above = Rect::from_min_max(Pos2::new(6.0, 0.0), Pos2::new(15.0, 1.0));
-        let part = Rect::from_min_max(Pos2::new(5.0, 2.0), Pos2::new(15.0, 100.0));
-        let file = png(&[(&image, above), (&image, part)], 2.0).unwrap();
-        let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
-        let mut read = vec![0; reader.output_buffer_size().unwrap()];
-        let info = reader.next_frame(&mut read).unwrap();
-        assert_eq!((info.width, info.height), (20, 28));
-        let row = |row: usize| &read[row * 80..(row + 1) * 80];
-        assert_eq!((&row(1)[..4], &row(1)[76..]), (&[12, 1, 7, 255][..], &[29, 1, 7, 255][..]));
-        assert_eq!(row(2)[..4], [10, 4, 7, 255]);
-        assert_eq!(row(27)[76..], [29, 29, 7, 255]);
-        assert!(png(&[(&image, above), (&image, Rect::NOTHING)], 1.0).is_err());
-    }
 }

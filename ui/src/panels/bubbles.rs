@@ -54,10 +54,10 @@ impl Row for BubbleRow {
     const NAME: &'static str = "bubbles";
 
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::figures("Start", "When the device ran dry, on the ruler", 140.0, |docs, row: Self| {
+        Column::moments("Start", "When the device ran dry, on the ruler", 140.0, |docs, row: Self| {
             row.cell(docs, |doc, bubble| Cell::Moment(doc.on_ruler(bubble.interval.start)))
         }),
-        Column::figures("Length", "How long nothing ran", 80.0, |docs, row: Self| {
+        Column::times("Length", "How long nothing ran", 80.0, |docs, row: Self| {
             row.cell(docs, |_, bubble| Cell::Duration(bubble.interval.len()))
         }),
         Column::words("Cause", "The one reason that best explains it", 110.0, |docs, row: Self| {
@@ -68,11 +68,14 @@ impl Row for BubbleRow {
         }),
         Column::words(
             "Call",
-            "The call to blame; none where only the next launch came late",
+            "The call to blame; with “in”, the one in which most of the bubble passed; none where only the next launch came \
+             late",
             170.0,
             |docs, row: Self| {
-                row.cell(docs, |doc, bubble| {
-                    call_name(doc, bubble.root.call.filter(|_| describe::is_to_blame(&bubble.root)))
+                row.cell(docs, |doc, _| match describe::call_of(doc, row.at) {
+                    Some((call, true)) => call_name(doc, Some(call)),
+                    Some((call, false)) => Cell::text(format!("in {}", doc.trace.call_name(call))),
+                    None => call_name(doc, None),
                 })
             },
         ),
@@ -88,7 +91,7 @@ impl Row for BubbleRow {
         Column::words("After", "The op after, and its stream", 160.0, |docs, row: Self| {
             row.cell(docs, |doc, bubble| Cell::text(describe::op_on_stream(doc, bubble.after)))
         }),
-        Column::figures("GPU", "The device", 50.0, |docs, row: Self| {
+        Column::counts("GPU", "The device", 50.0, |docs, row: Self| {
             row.cell(docs, |doc, bubble| {
                 doc.trace.devices.get(bubble.device.index()).map_or(Cell::Unknown, |gpu| Cell::Count(u64::from(gpu.id)))
             })

@@ -9,7 +9,7 @@ use super::{Chosen, link_ui};
 use crate::describe;
 use crate::document::{Document, Item, Pick};
 use crate::format;
-use crate::table::{Cell, Column, Row, Source, Table};
+use crate::table::{Cell, Column, Row, Source, Table, Unit};
 use crate::theme::Palette;
 
 /// One finding of one trace.
@@ -54,13 +54,13 @@ impl Row for FindingRow {
     const NAME: &'static str = "findings";
 
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::gains("Gains", "What the span loses in a replay with the remedy", 80.0, |docs, row: Self| {
+        Column::gains("Gains", "What the span loses in a replay with the remedy", 80.0, Unit::Time, |docs, row: Self| {
             row.cell(docs, |_, finding| match finding.id.gains_at_least() {
                 true => Cell::AtLeast(finding.recoverable),
                 false => Cell::Duration(finding.recoverable),
             })
         }),
-        Column::gains("Of the span", "That as a share of the span", 80.0, |docs, row: Self| {
+        Column::gains("Of the span", "That as a share of the span", 80.0, Unit::Share, |docs, row: Self| {
             row.cell(docs, |full, finding| match finding.id.gains_at_least() {
                 true => Cell::ShareAtLeast(finding.recoverable, span(full)),
                 false => Cell::Share(finding.recoverable, span(full)),
@@ -75,7 +75,7 @@ impl Row for FindingRow {
             150.0,
             |docs, row: Self| row.cell(docs, |_, finding| Cell::text(finding.id.as_str())),
         ),
-        Column::figures("Times", "How often it happens", 55.0, |docs, row: Self| {
+        Column::counts("Times", "How often it happens", 55.0, |docs, row: Self| {
             row.cell(docs, |_, finding| Cell::Count(finding.count))
         }),
         Column::trace(|docs, row: Self| super::trace_name(docs, row.doc)),
@@ -194,7 +194,7 @@ fn of_thing(docs: &[Document], pick: Pick) -> Option<FindingRow> {
 fn state(doc: &Document) -> Option<String> {
     let Some(full) = doc.full() else {
         if doc.replay_is_stopped() {
-            return Some("The replay was stopped, so no gain can be told. Reload to run it.".to_owned());
+            return Some("The replay was stopped, so no gain can be told: reload to run it.".to_owned());
         }
         return Some(
             "The recording is being replayed with each change that might help: gains are promised only from that."

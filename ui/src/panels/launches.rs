@@ -40,28 +40,28 @@ impl Row for LaunchRow {
             let doc = docs.get(row.doc);
             row.cell(docs, |found| doc.map_or(Cell::Unknown, |doc| Cell::text(doc.trace.call_name(found.longest))))
         }),
-        Column::figures("Calls", "Calls that submitted device work", 80.0, |docs, row: Self| {
+        Column::counts("Calls", "Calls that submitted device work", 80.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Count(found.count))
         }),
-        Column::figures("Call, median", "Median length of a call: what it costs the host", 95.0, |docs, row: Self| {
+        Column::times("Call, median", "Median length of a call: what it costs the host", 95.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.call_p50))
         }),
-        Column::figures("Call, 95 %", "Nineteen calls of twenty are no longer", 90.0, |docs, row: Self| {
+        Column::times("Call, 95 %", "Nineteen calls of twenty are no longer", 90.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.call_p95))
         }),
-        Column::figures("Longest", "The longest call; a click on the row goes there", 90.0, |docs, row: Self| {
+        Column::times("Longest", "The longest call; a click on the row goes there", 90.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.call_max))
         }),
-        Column::figures(
+        Column::times(
             "Launch to start, median",
             "From a call's start to its op's start, in the median of ops that found the device empty",
             150.0,
             |docs, row: Self| row.cell(docs, |found| Cell::maybe(found.latency_p50)),
         ),
-        Column::figures("Ops per call", "Median number of ops that a call submitted", 90.0, |docs, row: Self| {
+        Column::counts("Ops per call", "Median number of ops that a call submitted", 90.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Count(found.ops_p50))
         }),
-        Column::figures("Ops", "Ops that the calls submitted", 80.0, |docs, row: Self| {
+        Column::counts("Ops", "Ops that the calls submitted", 80.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Count(found.ops))
         }),
         Column::trace(|docs, row: Self| super::trace_name(docs, row.doc)),

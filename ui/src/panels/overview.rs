@@ -98,7 +98,7 @@ fn remedy_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -> Option<Wanted> {
         };
         let Some(finding) = full.findings.found.first() else {
             let why = full.findings.withheld.as_deref().unwrap_or(NOTHING_TO_FIX);
-            ui.colored_label(palette.weak_text, why);
+            ui.colored_label(palette.weak_text, format!("{why}."));
             return longest_cause_ui(ui, doc, palette).map(Wanted::Bubble);
         };
         let link = link_ui(ui, &finding.title).on_hover_text("Show what it rests on, and the remedy");
@@ -121,7 +121,7 @@ pub(super) fn longest_cause_ui(ui: &mut Ui, doc: &Document, palette: &Palette) -
         devices.iter().flat_map(|device| device.idle_by_root.iter().map(move |(&cause, &idle)| (device, cause, idle)));
     let (device, cause, idle) =
         causes.max_by_key(|&(device, cause, idle)| (idle, std::cmp::Reverse((device.device, cause))))?;
-    ui.colored_label(palette.weak_text, "· most idle time:");
+    ui.colored_label(palette.weak_text, "Most idle time:");
     let link = link_ui(ui, cause.to_string()).on_hover_text(LONGEST);
     let of = match devices.as_slice() {
         [_] => "the span".to_owned(),

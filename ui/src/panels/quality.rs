@@ -8,6 +8,7 @@ use eframe::egui::{self, RichText, Ui};
 
 use crate::document::Document;
 use crate::format;
+use crate::rows::RowKind;
 use crate::theme::Palette;
 
 /// One line of the panel.
@@ -18,6 +19,10 @@ struct Fact {
     /// Whether it speaks against the figures.
     bad: bool,
 }
+
+/// What is true of all times.
+const TRACED: &str = "All times were taken while recording, which adds a microsecond or two to each launch: that counts where \
+    launches set the pace, and Record can measure it by comparing with runs that are not recorded.";
 
 /// Between two groups of facts.
 const APART: f32 = 24.0;
@@ -43,7 +48,7 @@ pub(super) fn quality_ui(ui: &mut Ui, docs: &[Document]) {
             ui.horizontal_top(|ui| {
                 // A grid would let values run out of the panel.
                 ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Wrap);
-                facts_ui(ui, ("recorded", at), "The recording", &recorded(analysis), values, &palette);
+                facts_ui(ui, ("recorded", at), "The recording", &recorded(doc, analysis), values, &palette);
                 ui.add_space(APART);
                 facts_ui(ui, ("computed", at), "The figures", &computed(doc, analysis), values, &palette);
                 ui.add_space(APART);
@@ -64,18 +69,21 @@ pub(super) fn reliability_ui(ui: &mut Ui, quality: &Quality, any_device: bool, p
     }
     if quality.idle_reliable && any_device {
         let text = match quality.warnings.is_empty() {
-            true => "Nothing in the recording speaks against these figures.",
+            true => "Nothing was lost or is in doubt in the recording.",
             false => "Idle figures can be relied on, with what is said above.",
         };
-        ui.colored_label(palette.weak_text, text);
+        ui.colored_label(palette.weak_text, format!("{text} {TRACED}"));
     }
 }
 
-fn recorded(analysis: &Analysis) -> Vec<Fact> {
+fn recorded(doc: &Document, analysis: &Analysis) -> Vec<Fact> {
     let quality = &analysis.quality;
     let losses = quality.losses;
     let count = |name, count: u64, hint| Fact { name, value: format::count(count), hint, bad: count > 0 };
+    let mut rows = doc.scene.sections.iter().flat_map(|section| &section.rows);
+    let any_graph = rows.any(|row| matches!(row.kind, RowKind::Replays(_)));
     let mode = match quality.capture_mode {
+        CaptureMode::Node if !any_graph => "none was launched",
         CaptureMode::Node => "node by node",
         CaptureMode::Graph => "whole launches",
         _ => "unknown",
@@ -170,6 +178,15 @@ fn capital(name: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
+/// The format of the file, and the one it was made from where that is another.
+fn format_of(doc: &Document) -> String {
+    let (from, kept) = (&doc.trace.meta.source.format, "bubbles.parquet");
+    if doc.name.ends_with(kept) && !from.is_empty() && from != kept {
+        return format!("{kept}, made from {from}");
+    }
+    from.clone()
+}
+
 /// Where a recording is from.
 fn source_ui(ui: &mut Ui, at: usize, doc: &Document, values: f32, palette: &Palette) {
     let meta = &doc.trace.meta;
@@ -184,7 +201,7 @@ fn source_ui(ui: &mut Ui, at: usize, doc: &Document, values: f32, palette: &Pale
                 }
             };
             line("File", &doc.path.display().to_string());
-            line("Format", &meta.source.format);
+            line("Format", &format_of(doc));
             line("Recorded", meta.source.captured_on.as_deref().unwrap_or_default());
             line("Command", meta.source.command.as_deref().unwrap_or_default());
             if let Some(run) = &meta.workload {

@@ -178,10 +178,10 @@ impl Row for Hit {
                 Kind::Range => "range",
             })
         }),
-        Column::figures("Count", "How many there are in the whole recording", 80.0, |_, row: Self| {
+        Column::counts("Count", "How many there are in the whole recording", 80.0, |_, row: Self| {
             Cell::Count(row.count)
         }),
-        Column::figures(
+        Column::counts(
             "Measured",
             "How many of them start in the measured part, which all other figures are of",
             80.0,
@@ -190,8 +190,8 @@ impl Row for Hit {
                 None => Cell::Unknown,
             },
         ),
-        Column::figures("Total", "Their lengths together", 100.0, |_, row: Self| Cell::Duration(row.total)),
-        Column::figures("Longest", "The longest", 100.0, |_, row: Self| Cell::Duration(row.longest)),
+        Column::times("Total", "Their lengths together", 100.0, |_, row: Self| Cell::Duration(row.total)),
+        Column::times("Longest", "The longest", 100.0, |_, row: Self| Cell::Duration(row.longest)),
         Column::trace(|docs, row: Self| super::trace_name(docs, row.doc)),
     ];
 

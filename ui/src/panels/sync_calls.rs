@@ -4,7 +4,7 @@ use bubblescope::analysis::{Evidence, SyncCallRow};
 use bubblescope::trace::CallIdx;
 
 use crate::document::Document;
-use crate::table::{Cell, Column, Row};
+use crate::table::{Cell, Column, Row, Unit};
 
 /// One kind of blocking call of one trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,15 +61,17 @@ impl Row for SyncRow {
         Column::words("Site", "The range around it", 120.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::text(found.site.as_deref().unwrap_or_default()))
         }),
-        Column::figures("Calls", "How many", 60.0, |docs, row: Self| {
+        Column::counts("Calls", "How many", 60.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Count(found.calls()))
         }),
         Column::gains(
             "Recoverable",
             "What the span would lose without these calls alone or, where they submit work such as copies, without their \
              wait; from the replay: the promise. It may be more than they block, as the host also gets further ahead; \
-             what several kinds gain does not add up",
+             what several kinds gain does not add up. It is of all calls of the kind: a finding of some of them, say of those \
+             that work follows, gains a little less",
             90.0,
+            Unit::Time,
             |docs, row: Self| {
                 row.cell(docs, |found| match found.recoverable {
                     Some(gain) if row.gains_at_least(docs) => Cell::AtLeast(gain),
@@ -77,37 +79,37 @@ impl Row for SyncRow {
                 })
             },
         ),
-        Column::figures("Blocked", "Time inside the calls; not a cost", 85.0, |docs, row: Self| {
+        Column::times("Blocked", "Time inside the calls; not a cost", 85.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.blocked))
         }),
-        Column::figures(
+        Column::times(
             "Useful wait",
             "Device busy while blocked; what is neither lies outside its span",
             85.0,
             |docs, row: Self| row.cell(docs, |found| Cell::Duration(found.useful_wait)),
         ),
-        Column::figures(
+        Column::times(
             "Idle while blocked",
             "Device idle while blocked, inside its span; of several threads at once each counts",
             120.0,
             |docs, row: Self| row.cell(docs, |found| Cell::Duration(found.idle_while_blocked)),
         ),
-        Column::figures("Bubbles caused", "Whole bubbles whose root cause it is", 105.0, |docs, row: Self| {
+        Column::times("Bubbles caused", "Whole bubbles whose root cause it is", 105.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.bubbles_caused))
         }),
-        Column::figures("Bubbles drained", "Whole bubbles that began under it", 110.0, |docs, row: Self| {
+        Column::times("Bubbles drained", "Whole bubbles that began under it", 110.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.bubbles_drained))
         }),
-        Column::figures("Refill", "Later bubbles until work was queued again", 80.0, |docs, row: Self| {
+        Column::times("Refill", "Later bubbles until work was queued again", 80.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.refill))
         }),
-        Column::figures("Median", "Median length of a call", 80.0, |docs, row: Self| {
+        Column::times("Median", "Median length of a call", 80.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.lengths.p50))
         }),
-        Column::figures("95 %", "Nineteen calls of twenty are no longer", 80.0, |docs, row: Self| {
+        Column::times("95 %", "Nineteen calls of twenty are no longer", 80.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.lengths.p95))
         }),
-        Column::figures("Longest", "The longest call; a click on the row goes there", 80.0, |docs, row: Self| {
+        Column::times("Longest", "The longest call; a click on the row goes there", 80.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.lengths.max))
         }),
         Column::trace(|docs, row: Self| super::trace_name(docs, row.doc)),

@@ -6,6 +6,62 @@ use bubblescope::trace::Ns;
 
 use crate::format;
 
+/// What figures of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Numbers of things.
+    Count,
+    /// Lengths of time.
+    Time,
+    /// Moments of the trace.
+    Moment,
+    /// Parts of a whole.
+    Share,
+}
+
+impl Unit {
+    pub(super) const ALL: [Self; 4] = [Self::Count, Self::Time, Self::Moment, Self::Share];
+
+    /// What a figure is of when nobody says so: moments stand in milliseconds on the ruler and in tables; most lengths
+    /// that matter here are some microseconds.
+    pub(super) const fn sign(self) -> &'static str {
+        match self {
+            Self::Count => "",
+            Self::Time => "µs",
+            Self::Moment => "ms",
+            Self::Share => "%",
+        }
+    }
+
+    /// What it can be written in.
+    pub(super) const fn units(self) -> &'static [&'static str] {
+        match self {
+            Self::Count => &[],
+            Self::Time | Self::Moment => &["ns", "µs", "us", "ms", "s"],
+            Self::Share => &["%"],
+        }
+    }
+
+    /// Whether it can be written in this, or in nothing.
+    pub(super) fn has(self, unit: &str) -> bool {
+        unit.is_empty() || self.size(unit).is_some()
+    }
+
+    /// How much of [`Cell::figure`] one of a unit is: of times nanoseconds, of shares millionths.
+    pub(super) fn size(self, unit: &str) -> Option<i128> {
+        match (self, unit) {
+            (Self::Count, "") => Some(1),
+            (Self::Time | Self::Moment, "ns") => Some(1),
+            // Both letters that look like a small m.
+            (Self::Time | Self::Moment, "us" | "µs" | "μs") => Some(1_000),
+            (Self::Time | Self::Moment, "ms") => Some(1_000_000),
+            (Self::Time | Self::Moment, "s") => Some(1_000_000_000),
+            (Self::Share, "%") => Some(10_000),
+            _ => None,
+        }
+    }
+}
+
 /// What a cell says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell<'a> {
@@ -57,6 +113,17 @@ impl<'a> Cell<'a> {
         match self {
             Self::Text(text) => text,
             other => Cow::Owned(other.shown().into_owned()),
+        }
+    }
+
+    /// What its figure is, if it holds one.
+    pub(super) fn unit(&self) -> Option<Unit> {
+        match self {
+            Self::Duration(_) | Self::AtLeast(_) => Some(Unit::Time),
+            Self::Moment(_) => Some(Unit::Moment),
+            Self::Count(_) => Some(Unit::Count),
+            Self::Share(_, whole) | Self::ShareAtLeast(_, whole) if whole.0 > 0 => Some(Unit::Share),
+            Self::Text(_) | Self::Share(..) | Self::ShareAtLeast(..) | Self::Unknown => None,
         }
     }
 

@@ -1,11 +1,13 @@
 //! Tables on screen.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use eframe::egui::{self, Align2, FontId, Pos2, Rect, Role, Sense, Ui, Vec2};
 
-use super::select::{FILTER_HINT, unknown_column};
-use super::{Column, Row, Source, Table};
+use super::filter::{self, Filter};
+use super::{Column, Row, Source, Table, Unit};
+use crate::clipboard;
 use crate::document::Document;
 use crate::format;
 use crate::text::Widths;
@@ -16,7 +18,9 @@ const SIDE: f32 = 8.0;
 /// Rows that are looked at for how wide columns are.
 const MEASURED_ROWS: usize = 200;
 /// Width of the field that filters, which holds its longest hint.
-const FILTER_WIDTH: f32 = 215.0;
+const FILTER_WIDTH: f32 = 240.0;
+/// How long it is told that something was copied.
+const TOLD_SECONDS: f64 = 4.0;
 /// Height of a row.
 const ROW_HEIGHT: f32 = 20.0;
 /// Room for the mark of the column that sorts.
@@ -53,9 +57,9 @@ impl<R: Row> Table<R> {
         source: &Source<impl Fn(&[Document]) -> Vec<R> + Clone + Send + 'static>,
     ) -> Option<R> {
         let ctx = ui.ctx().clone();
-        if let Some(text) = self.copying.as_ref().and_then(|written| written.try_recv().ok()) {
-            ctx.copy_text(text);
+        if let Some((rows, text)) = self.copying.as_ref().and_then(|written| written.try_recv().ok()) {
             self.copying = None;
+            self.put(&ctx, rows, text);
         }
         let palette = Palette::of(ui.visuals());
         let font = FontId::proportional(12.0);
@@ -63,22 +67,27 @@ impl<R: Row> Table<R> {
         ui.horizontal_wrapped(|ui| {
             let label = ui.label("Filter");
             let field = egui::TextEdit::singleline(&mut self.filter).desired_width(FILTER_WIDTH);
-            let column = R::COLUMNS.iter().find(|column| column.figures).map_or("column", |column| column.title);
-            let column = R::COLUMNS.get(R::SORT).filter(|by| by.figures).map_or(column, |by| by.title).to_lowercase();
-            let field = field.hint_text(format!("words, or {column}: >50"));
-            ui.add(field).labelled_by(label.id).on_hover_text(FILTER_HINT);
+            let field = field.hint_text(format!("words, or {}", filter::example::<R>()));
+            ui.add(field).labelled_by(label.id).on_hover_text(filter::HINT);
+            let filter = Filter::of::<R>(&self.filter);
+            if let Some(understood) = filter.understood::<R>() {
+                ui.colored_label(palette.weak_text, understood).on_hover_text(filter::HINT);
+            }
             let (rows, ready) = self.rows(&ctx, docs, source);
             let copy = egui::Button::new("Copy as CSV");
             if ui.add_enabled(ready && self.copying.is_none(), copy).clicked() {
                 self.copy(&ctx, docs, &rows);
             }
-            let found = if rows.is_empty() && ready && !self.filter.trim().is_empty() {
-                unknown_column::<R>(&self.filter, docs.len())
+            self.copied_ui(ui, &palette);
+            let found = if rows.is_empty() && ready && !filter.is_empty() {
+                filter
+                    .problem::<R>(docs.len())
                     .unwrap_or_else(|| format!("no {} matches, of {}", R::ONE, format::count(source.len as u64)))
             } else {
                 format::things(rows.len() as u64, R::ONE, R::NAME)
             };
             ui.colored_label(palette.weak_text, found);
+            shifts_ui::<R>(ui, docs, &palette);
             if !ready || self.copying.is_some() {
                 ui.spinner();
                 ui.colored_label(palette.weak_text, if ready { "Copying…" } else { "Sorting…" });
@@ -145,7 +154,7 @@ impl<R: Row> Table<R> {
                                 wider.push((number, (widths.width(&shown) + 1.0).ceil() + 2.0 * SIDE));
                             }
                             let Some(text) = text else { continue };
-                            let (at, align) = if column.figures {
+                            let (at, align) = if column.figures.is_some() {
                                 (Pos2::new(cell.right(), cell.center().y), Align2::RIGHT_CENTER)
                             } else {
                                 (Pos2::new(cell.left(), cell.center().y), Align2::LEFT_CENTER)
@@ -172,6 +181,20 @@ impl<R: Row> Table<R> {
         clicked
     }
 
+    /// Tells for a while that something was copied, or that it was not.
+    fn copied_ui(&self, ui: &mut Ui, palette: &Palette) {
+        let Some((rows, since)) = self.copied else { return };
+        if let Some(why) = clipboard::failure() {
+            ui.colored_label(ui.visuals().error_fg_color, format!("not copied: {why}"));
+            return;
+        }
+        let left = since + TOLD_SECONDS - ui.input(|input| input.time);
+        if left > 0.0 {
+            ui.colored_label(palette.text, format!("copied {}", format::things(rows as u64, "row", "rows")));
+            ui.ctx().request_repaint_after(Duration::from_secs_f64(left));
+        }
+    }
+
     fn heading_ui(&mut self, ui: &mut Ui, edges: &[f32], widths: &Widths, palette: &Palette) {
         ui.horizontal(|ui| {
             ui.spacing_mut().item_spacing.x = 0.0;
@@ -190,7 +213,7 @@ impl<R: Row> Table<R> {
                 let color = if sorted || response.hovered() { palette.text } else { palette.weak_text };
                 let room = rect.width() - 2.0 * SIDE - if sorted { MARK } else { 0.0 };
                 let title = widths.fit(column.title, room).unwrap_or_default();
-                let painted = if column.figures {
+                let painted = if column.figures.is_some() {
                     let at = Pos2::new(rect.right() - SIDE, rect.center().y);
                     ui.painter().text(at, Align2::RIGHT_CENTER, title, widths.font().clone(), color)
                 } else {
@@ -198,7 +221,7 @@ impl<R: Row> Table<R> {
                     ui.painter().text(at, Align2::LEFT_CENTER, title, widths.font().clone(), color)
                 };
                 if sorted {
-                    let x = if column.figures { painted.left() - MARK / 2.0 } else { painted.right() + MARK / 2.0 };
+                    let x = if column.figures.is_some() { painted.left() - MARK / 2.0 } else { painted.right() + MARK / 2.0 };
                     ui.painter().add(sort_mark(Pos2::new(x, rect.center().y), self.descending, color));
                 }
                 response.on_hover_text(column.hint);
@@ -208,10 +231,22 @@ impl<R: Row> Table<R> {
     }
 }
 
+/// Says that moments are not those of the recordings, where traces are shifted.
+fn shifts_ui<R: Row>(ui: &mut Ui, docs: &[Document], palette: &Palette) {
+    let moments = R::COLUMNS.iter().find(|column| column.figures == Some(Unit::Moment));
+    let shifted = docs.iter().filter(|doc| doc.offset != 0);
+    let shifts: Vec<String> =
+        shifted.map(|doc| format!("{} by {}", doc.name, format::duration(doc.offset))).collect();
+    if let Some(column) = moments.filter(|_| !shifts.is_empty()) {
+        let text = format!("{} is on the ruler, where traces are shifted", column.title);
+        ui.colored_label(palette.weak_text, text).on_hover_text(format!("Shifted: {}", shifts.join(", ")));
+    }
+}
+
 /// Widths of columns for so much room: columns of words give way.
 fn fitted<R: Row>(mut natural: Vec<f32>, available: f32) -> Vec<f32> {
     let over = natural.iter().sum::<f32>() - available;
-    let spare = |column: &Column<R>, width: f32| if column.figures { 0.0 } else { (width - column.width).max(0.0) };
+    let spare = |column: &Column<R>, width: f32| if column.figures.is_some() { 0.0 } else { (width - column.width).max(0.0) };
     let all: f32 = R::COLUMNS.iter().zip(&natural).map(|(column, width)| spare(column, *width)).sum();
     if over > 0.0 && all > 0.0 {
         for (column, width) in R::COLUMNS.iter().zip(&mut natural) {

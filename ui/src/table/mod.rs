@@ -5,6 +5,7 @@
 
 mod cell;
 mod draw;
+mod filter;
 mod select;
 
 use std::sync::Arc;
@@ -12,10 +13,11 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, bounded};
 use eframe::egui;
 
-pub use cell::Cell;
+pub use cell::{Cell, Unit};
 pub use select::arranged;
 
 use crate::background::{Background, Wanted};
+use crate::clipboard;
 use crate::document::Document;
 
 /// Gives what a row's cell says.
@@ -28,8 +30,8 @@ pub struct Column<R> {
     hint: &'static str,
     /// How wide it stays, if what it holds is wider, where there is too little room.
     width: f32,
-    /// Whether it holds figures, which stand on the right and sort from the greatest.
-    figures: bool,
+    /// What its figures are, which stand on the right and sort from the greatest; `None` if it holds words.
+    figures: Option<Unit>,
     /// Whether some of the figures are the least to expect.
     gains: bool,
     /// Whether it is shown only when several traces are open.
@@ -40,22 +42,32 @@ pub struct Column<R> {
 impl<R> Column<R> {
     /// A column of words.
     pub const fn words(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
-        Self { title, hint, width, figures: false, gains: false, of_several: false, cell }
+        Self { title, hint, width, figures: None, gains: false, of_several: false, cell }
     }
 
-    /// A column of figures.
-    pub const fn figures(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
-        Self { title, hint, width, figures: true, gains: false, of_several: false, cell }
+    /// A column of numbers of things.
+    pub const fn counts(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
+        Self { figures: Some(Unit::Count), ..Self::words(title, hint, width, cell) }
+    }
+
+    /// A column of lengths of time.
+    pub const fn times(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
+        Self { figures: Some(Unit::Time), ..Self::words(title, hint, width, cell) }
+    }
+
+    /// A column of moments of the trace.
+    pub const fn moments(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
+        Self { figures: Some(Unit::Moment), ..Self::words(title, hint, width, cell) }
     }
 
     /// A column of figures of which some are the least to expect.
-    pub const fn gains(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
-        Self { gains: true, ..Self::figures(title, hint, width, cell) }
+    pub const fn gains(title: &'static str, hint: &'static str, width: f32, of: Unit, cell: CellOf<R>) -> Self {
+        Self { figures: Some(of), gains: true, ..Self::words(title, hint, width, cell) }
     }
 
     /// The column that names the trace.
     pub const fn trace(cell: CellOf<R>) -> Self {
-        Self { title: "Trace", hint: "The file", width: 90.0, figures: false, gains: false, of_several: true, cell }
+        Self { of_several: true, ..Self::words("Trace", "The file", 90.0, cell) }
     }
 
     /// Whether it says nothing, with so many traces.
@@ -104,7 +116,9 @@ pub struct Table<R> {
     /// What a row must contain to be shown.
     pub filter: String,
     rows: Background<Made, Arc<[R]>>,
-    copying: Option<Receiver<String>>,
+    copying: Option<Receiver<(usize, String)>>,
+    /// How many rows were copied last, and when.
+    copied: Option<(usize, f64)>,
     /// How wide the columns would be, for these rows and so many traces.
     natural: Option<(Arc<[R]>, usize, Vec<f32>)>,
     /// What was selected in the last frame.
@@ -115,10 +129,10 @@ pub struct Table<R> {
 
 impl<R: Row> Default for Table<R> {
     fn default() -> Self {
-        let descending = R::COLUMNS.get(R::SORT).is_some_and(|column| column.figures);
-        let (rows, copying) = (Background::default(), None);
+        let descending = R::COLUMNS.get(R::SORT).is_some_and(|column| column.figures.is_some());
+        let (rows, copying, copied) = (Background::default(), None, None);
         let (sort, filter) = (R::SORT, String::new());
-        Self { sort, descending, filter, rows, copying, natural: None, selected: None, reveal: false }
+        Self { sort, descending, filter, rows, copying, copied, natural: None, selected: None, reveal: false }
     }
 }
 
@@ -155,27 +169,34 @@ impl<R: Row> Table<R> {
 
     /// Sorts by a column, or turns the order around.
     pub fn sort_by(&mut self, column: usize) {
-        let figures = R::COLUMNS.get(column).is_some_and(|column| column.figures);
+        let figures = R::COLUMNS.get(column).is_some_and(|column| column.figures.is_some());
         self.descending = if self.sort == column { !self.descending } else { figures };
         self.sort = column;
     }
 
     /// Copies rows as comma-separated values, once they are written.
     fn copy(&mut self, ctx: &egui::Context, docs: &[Document], rows: &Arc<[R]>) {
+        self.copied = None;
         if rows.len() <= FEW_ROWS {
-            ctx.copy_text(csv(docs, rows));
-            return;
+            return self.put(ctx, rows.len(), csv(docs, rows));
         }
         let (send, written) = bounded(1);
         let (docs, rows, wake) = (to_read(docs), Arc::clone(rows), ctx.clone());
         let work = move || {
             // Nobody listens any more when the window was closed.
-            drop(send.send(csv(&docs, &rows)));
+            drop(send.send((rows.len(), csv(&docs, &rows))));
             wake.request_repaint();
         };
         if std::thread::Builder::new().name("copy".to_owned()).spawn(work).is_ok() {
             self.copying = Some(written);
         }
+    }
+
+    /// Puts so many rows on the clipboard.
+    fn put(&mut self, ctx: &egui::Context, rows: usize, text: String) {
+        clipboard::begin();
+        ctx.copy_text(text);
+        self.copied = Some((rows, ctx.input(|input| input.time)));
     }
 }
 
@@ -223,8 +244,8 @@ mod tests {
         const NAME: &'static str = "words";
         const COLUMNS: &'static [Column<Self>] = &[
             Column::words("Word", "", 10.0, |_, row: Self| Cell::text(WORDS[row.0].0)),
-            Column::figures("Figure", "", 10.0, |_, row: Self| Cell::Count(WORDS[row.0].1)),
-            Column::gains("Gain", "", 10.0, |_, row: Self| match row.0 {
+            Column::counts("Figure", "", 10.0, |_, row: Self| Cell::Count(WORDS[row.0].1)),
+            Column::gains("Gain", "", 10.0, Unit::Time, |_, row: Self| match row.0 {
                 0 => Cell::Unknown,
                 1 => Cell::Duration(Ns(7)),
                 _ => Cell::AtLeast(Ns(8)),
@@ -261,6 +282,8 @@ mod tests {
         }
         table.filter = " Figure :100 ".to_owned();
         assert_eq!(numbers(&mut table), [1]);
+        table.filter = "now sync".to_owned();
+        assert_eq!(numbers(&mut table), [0]);
         assert_eq!(
             csv(&[], &[Word(2), Word(0), Word(1)]),
             "\"Word\",\"Figure\",\"Gain\",\"Gain, at least\"\n\"Sync\",20,8,true\n\"sync \"\"now\"\"\",9,,\n\"copy\",100,7,false\n"

@@ -567,6 +567,27 @@ fn a_cut_recording_says_so_at_the_top_and_shows_what_it_holds() {
 }
 
 #[test]
+fn what_a_table_copies_is_told_for_a_while() {
+    let mut harness = window(1, 10);
+    harness.state_mut().panels.tab = Tab::Bubbles;
+    harness.run_steps(2);
+    let count = harness.state().docs[0].bubbles().count();
+    let told = format!("copied {count} rows");
+    assert!(harness.query_by_label(&told).is_none());
+    harness.get_by_label("Copy as CSV").click();
+    harness.run_steps(1);
+    let commands = &harness.output().platform_output.commands;
+    let lines = commands.iter().find_map(|command| match command {
+        eframe::egui::OutputCommand::CopyText(text) => Some(text.lines().count()),
+        _ => None,
+    });
+    assert_eq!(lines, Some(count + 1), "it is handed to the desktop");
+    harness.get_by_label(&told);
+    harness.run_steps(200);
+    assert!(harness.query_by_label(&told).is_none(), "it is no news any more");
+}
+
+#[test]
 fn a_filter_without_a_hit_says_of_how_many() {
     let mut harness = window(1, 10);
     harness.state_mut().panels.tab = Tab::Bubbles;
@@ -584,6 +605,7 @@ fn a_filter_without_a_hit_says_of_how_many() {
     }
     harness.state_mut().panels.bubbles.filter = "length: >50".to_owned();
     harness.run_steps(3);
+    harness.get_by_label("length > 50 µs");
     let expected = bubblescope_ui::format::things(longer as u64, "bubble", "bubbles");
     assert!(longer == 0 || harness.query_by_label(&expected).is_some(), "{expected}");
     assert!(longer > 0, "the generated bubbles are long enough");

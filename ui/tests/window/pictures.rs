@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use bubblescope::analysis::Cause;
 use bubblescope_ui::App;
+use bubblescope_ui::app::Gpu;
 use bubblescope_ui::theme::Palette;
 use eframe::egui::{self, Key, Theme};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 
-use crate::files::{opened, until};
-use crate::{press, save};
+use crate::files::{opened, recording, until};
+use crate::{press, save, settle};
 
 /// The causes of the bubbles that the timeline shows.
 fn shown_causes(app: &App) -> BTreeSet<Cause> {
@@ -41,10 +42,78 @@ fn pixels(file: &Path) -> Vec<Vec<[u8; 4]>> {
     }
 }
 
+/// A window so high on some recordings, which can paint pictures.
+fn painting(variants: &[&str], height: f32) -> Harness<'static, App> {
+    let paths: Vec<_> = variants.iter().map(|variant| recording(variant)).collect();
+    let mut harness = Harness::builder().with_size([1280.0, height]).wgpu().build_eframe(|creation| {
+        let mut app = App::new(&creation.egui_ctx, &paths);
+        app.gpu = creation.wgpu_render_state.as_ref().map(Gpu::of);
+        app
+    });
+    settle(&mut harness);
+    harness
+}
+
+/// Saves a drawing, and gives it.
+fn drawing(harness: &mut Harness<'_, App>, name: &str) -> String {
+    let file = std::env::temp_dir().join(format!("bubblescope-{}-{name}.svg", std::process::id()));
+    save(harness, Key::G, &file);
+    let drawing = std::fs::read_to_string(&file).expect("it is saved");
+    std::fs::remove_file(&file).expect("it is there");
+    drawing
+}
+
+/// However little of it the window shows, a picture holds all that is not folded or hidden, of every trace that it names.
+#[test]
+fn a_picture_holds_every_row_of_all_its_traces() {
+    let mut harness = painting(&["sync", "async", "graph"], 520.0);
+    until(&mut harness, "the comparison", |harness| harness.state().panels.compare.found().is_some());
+    let app = harness.state();
+    let window = harness.get_by_label("timeline").rect().height();
+    let wanted = app.timeline.height(&app.docs);
+    assert!(wanted > 2.0 * window, "{wanted} points do not fit into {window}");
+    let titles = |app: &App| -> Vec<String> {
+        let sections = app.docs.iter().flat_map(|doc| &doc.scene.sections);
+        sections.flat_map(|section| &section.rows).map(|row| row.title.clone()).collect()
+    };
+    let titles = titles(app);
+    let names: Vec<String> = app.docs.iter().map(|doc| doc.name.clone()).collect();
+    let whole = drawing(&mut harness, "rows");
+    let count = |drawing: &str, text: &str| drawing.matches(&format!(">{text}</text>")).count();
+    for title in &titles {
+        let alike = titles.iter().filter(|other| *other == title).count();
+        assert_eq!(count(&whole, title), alike, "{title}");
+    }
+    for name in &names {
+        assert_eq!(count(&whole, name), 1, "{name}");
+    }
+    let file = std::env::temp_dir().join(format!("bubblescope-{}-rows.png", std::process::id()));
+    save(&mut harness, Key::P, &file);
+    let read = pixels(&file);
+    std::fs::remove_file(&file).expect("it is there");
+    assert!(read.len() as f32 > wanted, "{} rows of pixels hold {wanted}", read.len());
+    // What is folded is not in it.
+    let line = bubblescope_ui::arrange::FoldKey::Trace(1);
+    harness.state_mut().timeline.arrangement.toggle(line);
+    harness.run_steps(2);
+    let folded = drawing(&mut harness, "folded");
+    assert_eq!(count(&folded, &names[1]), 1);
+    assert_eq!(count(&folded, "Bubbles"), 2);
+}
+
+/// A picture has an end, and says so.
+#[test]
+fn a_picture_too_high_says_what_is_left_out() {
+    let mut harness = crate::window(900, 2);
+    let drawing = drawing(&mut harness, "high");
+    assert!(drawing.contains("height=\"16384\""), "{}", &drawing[..200]);
+    assert!(drawing.contains("Only the upper 16,384 of "), "{}", &drawing[..2_000]);
+}
+
 #[test]
 fn saved_pictures_name_their_traces_the_part_that_is_shown_and_its_causes() {
     for (theme, views) in [(Theme::Dark, 2), (Theme::Light, 1)] {
-        let mut harness = opened(&["sync", "graph"]);
+        let mut harness = painting(&["sync", "graph"], 720.0);
         harness.ctx.set_theme(theme);
         until(&mut harness, "the comparison", |harness| harness.state().panels.compare.found().is_some());
         let whole = shown_causes(harness.state());
@@ -95,17 +164,20 @@ fn check(harness: &mut Harness<'_, App>, theme: Theme, causes: &BTreeSet<Cause>)
     save(harness, Key::P, &file("png"));
     let read = pixels(&file("png"));
     std::fs::remove_file(file("png")).expect("it is there");
-    // Below the caption stands the timeline as the window shows it, whole.
+    // Below the caption stands the timeline as the window shows it, and what it has no room for.
     harness.event(egui::Event::PointerGone);
     harness.run_steps(3);
     let window = harness.render().expect("it can be painted");
-    let width = read[0].len();
-    let bottom = harness.get_by_label("timeline").rect().bottom().round() as usize;
-    let shown = window.rows().skip(bottom - 300).map(|row| row.take(width).map(|pixel| pixel.0));
+    let canvas = harness.get_by_label("timeline").rect();
+    let top = harness.get_by_label("minimap").rect().top().round() as usize;
+    // Without the bar that scrolls.
+    let (left, right) = (canvas.left().ceil() as usize, canvas.right() as usize - 20);
+    let height = harness.state().timeline.height(&harness.state().docs) as usize;
+    let rows = height.min(canvas.bottom() as usize - top);
+    let shown = window.rows().skip(top).map(|row| row.skip(left).take(right - left).map(|pixel| pixel.0));
+    let below = read[read.len() - height..].iter().take(rows).flat_map(|row| &row[left..right]);
     // Tests paint the pointer itself, of no more than so many pixels; no text stands beside it in a picture.
-    let below = &read[read.len() - 300..];
-    let pixels = shown.flatten().zip(below.iter().flatten());
-    let differing = pixels.filter(|(one, other)| one != *other).count();
+    let differing = shown.take(rows).flatten().zip(below).filter(|(one, other)| one != *other).count();
     assert!(differing < 500, "{differing} pixels are not as the window shows them");
     let caption: BTreeSet<[u8; 4]> = read[..60].iter().flatten().copied().collect();
     let palette = if theme == Theme::Dark { Palette::DARK } else { Palette::LIGHT };

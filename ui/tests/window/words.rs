@@ -440,7 +440,7 @@ fn where_nothing_would_gain_enough_both_panels_say_so_and_what_was_looked_at_sta
     assert!(harness.state().docs[0].full().unwrap().findings.found.is_empty());
     let nothing = "nothing was found that would gain enough";
     let scope = harness.get_by_label_contains("set-up and warm-up are left out").rect();
-    let fix = harness.get_by_label(nothing).rect();
+    let fix = harness.get_by_label(&format!("{nothing}.")).rect();
     assert!(scope.bottom() <= fix.top(), "{scope} {fix}");
     // It still leads somewhere: to the longest bubble of what idle time there is.
     let longest = harness.state().docs[0].longest_bubble(|bubble| bubble.root.cause == Cause::GraphInternal);
@@ -449,7 +449,7 @@ fn where_nothing_would_gain_enough_both_panels_say_so_and_what_was_looked_at_sta
         harness.state_mut().timeline.selected = None;
         harness.run_steps(3);
         harness.get_by_label_contains(nothing);
-        harness.get_by_label_contains("most idle time:");
+        harness.get_by_label_contains("Most idle time:");
         let doc = &harness.state().docs[0];
         let at = doc.longest_of_all().unwrap();
         let other = doc.bubble(at).unwrap().1.root.cause;
