@@ -287,6 +287,6 @@ mod tests {
             }
         }
         let (narrow, wide) = (laid(200.0), laid(3000.0));
-        assert!(narrow.size.y > 3.0 * wide.size.y && wide.size.y < 70.0, "{} {}", narrow.size.y, wide.size.y);
+        assert!(narrow.size.y > 3.0 * wide.size.y && wide.size.y < 90.0, "{} {}", narrow.size.y, wide.size.y);
     }
 }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use eframe::egui::epaint::ClippedShape;
-use eframe::egui::{self, Rect, TexturesDelta, Vec2};
+use eframe::egui::epaint::{ClippedShape, ImageDelta};
+use eframe::egui::{self, Rect, Vec2};
 use eframe::egui_wgpu::{self, RendererOptions, ScreenDescriptor};
 use eframe::wgpu;
 
@@ -49,7 +49,8 @@ struct Sheet {
     scale: f32,
     background: egui::Color32,
     shapes: Vec<ClippedShape>,
-    textures: TexturesDelta,
+    /// What textures are made of, in the order in which that came.
+    textures: Vec<(egui::TextureId, ImageDelta)>,
 }
 
 impl Sheet {
@@ -64,7 +65,7 @@ impl Sheet {
         let mut caption = app.caption();
         let most = (MOST_PIXELS / scale).floor();
         let body = timeline.height(&app.docs);
-        let (mut textures, mut shapes, mut size) = (TexturesDelta::default(), Vec::new(), Vec2::new(width, most));
+        let (mut textures, mut shapes, mut size) = (Vec::new(), Vec::new(), Vec2::new(width, most));
         for _ in 0..MOST_FRAMES {
             let mut input = egui::RawInput { max_texture_side: Some(texture_side), ..egui::RawInput::default() };
             input.screen_rect = Some(Rect::from_min_size(egui::Pos2::ZERO, size));
@@ -86,7 +87,10 @@ impl Sheet {
                 ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| timeline.show(ui, &app.docs));
                 painter.extend(laid.at(egui::Pos2::ZERO));
             });
-            textures.append(std::mem::take(&mut output.textures_delta));
+            for (id, deltas) in output.textures_delta.set.drain() {
+                textures.extend(deltas.into_iter().map(|delta| (id, delta)));
+            }
+            output.textures_delta.clear();
             shapes = output.shapes;
             if size == wanted && !ctx.has_requested_repaint() {
                 break;
@@ -112,10 +116,8 @@ impl Sheet {
         }
         let format = wgpu::TextureFormat::Rgba8Unorm;
         let mut renderer = egui_wgpu::Renderer::new(&gpu.device, format, RendererOptions::PREDICTABLE);
-        for (id, deltas) in &self.textures.set {
-            for delta in deltas {
-                renderer.update_texture(&gpu.device, &gpu.queue, *id, delta);
-            }
+        for (id, delta) in &self.textures {
+            renderer.update_texture(&gpu.device, &gpu.queue, *id, delta);
         }
         let mut pixels = Vec::with_capacity(4 * width as usize * height as usize);
         for top in (0..height).step_by(TILE as usize) {

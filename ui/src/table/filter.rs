@@ -109,15 +109,15 @@ impl Filter {
                 Some(_) => {}
             }
         }
-        if let Some(bound) = self.words.iter().find(|word| matches!(Bound::of(word), Some((Some(_), _)))) {
-            return Some(format!("“{bound}” is of no column: {}", example::<R>()));
-        }
         let words = self.words.iter().chain(self.in_column.iter().map(|(_, word)| word));
         let name = words.filter_map(|word| word.split_once(':')).find(|(_, rest)| !rest.starts_with(':'));
-        let (name, _) = name.filter(|(name, _)| !name.is_empty())?;
-        let shown = R::COLUMNS.iter().filter(|column| !column.is_left_out(traces));
-        let names: Vec<String> = shown.map(|column| column.title.to_lowercase()).collect();
-        Some(format!("there is no column “{name}”, only: {}", names.join(", ")))
+        if let Some((name, _)) = name.filter(|(name, _)| !name.is_empty()) {
+            let shown = R::COLUMNS.iter().filter(|column| !column.is_left_out(traces));
+            let names: Vec<String> = shown.map(|column| column.title.to_lowercase()).collect();
+            return Some(format!("there is no column “{name}”, only: {}", names.join(", ")));
+        }
+        let bound = self.words.iter().find(|word| matches!(Bound::of(word), Some((Some(_), _))))?;
+        Some(format!("“{bound}” is of no column: {}", example::<R>()))
     }
 }
 
