@@ -333,12 +333,11 @@ fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, St
         let inside = format::duration(long.0);
         facts.push((MOSTLY_IN, format!("{name}: {inside} of its {whole}, {share} of the bubble")));
     }
-    let into = into_default(doc, bubble);
-    if let Some((call, op)) = into {
+    if let Some((call, op)) = into_default(doc, bubble) {
         let (api, long) = (doc.trace.call_name(call), duration_of(doc, Item::Call(call)));
         facts.push((DEFAULT_STREAM, format!("{api} ({long}) put {} into it", op_name(doc, op))));
     }
-    if let Some(call) = bubble.root.call.filter(|&call| into.is_none_or(|(into, _)| into != call)) {
+    if let Some(call) = bubble.root.call {
         let ahead = bubble.interval.start.0.saturating_sub(doc.trace.calls.start[call.index()].0);
         let name = root_call_name(doc, bubble, call);
         let ahead = match name {

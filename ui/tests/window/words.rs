@@ -64,7 +64,7 @@ fn a_bubble_says_why_and_names_its_finding() {
         ("module-load", "GPU code was being loaded or compiled", "lazy-loading", "Call"),
         (
             "pageable-copy",
-            "the GPU waited for the copy itself, whose call was still at work",
+            "a copy held the host up: the GPU waited for the copy itself, whose call was still at work",
             "pageable-async-copy",
             "Call",
         ),
