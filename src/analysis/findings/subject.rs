@@ -269,7 +269,9 @@ impl<'a> Subject<'a> {
             Ns::ZERO => String::new(),
             beside => {
                 let beside = time(beside);
-                format!("; {beside} more of idle time passed in it, in bubbles that count with the finding's other calls")
+                format!(
+                    "; {beside} more of idle time passed in it, in bubbles that count with the finding's other calls"
+                )
             }
         };
         idle.own_text() + &beside

@@ -303,9 +303,9 @@ fn error(replayed: &[Extent], recorded: &[Extent]) -> f64 {
 /// What is taken for granted of calls that are taken out, as what they get is there already.
 const fn needless(kind: ApiKind) -> Option<&'static str> {
     match kind {
-        ApiKind::Alloc | ApiKind::Free => {
-            Some("memory is there when it is needed without these calls, kept or from a pool, and getting it takes no time")
-        }
+        ApiKind::Alloc | ApiKind::Free => Some(
+            "memory is there when it is needed without these calls, kept or from a pool, and getting it takes no time",
+        ),
         ApiKind::ModuleLoad => Some("code that was loaded before is at hand in the loop without any call"),
         ApiKind::GraphBuild => Some("a graph that was built before does for every step"),
         _ => None,

@@ -54,12 +54,18 @@ impl Row for FindingRow {
     const NAME: &'static str = "findings";
 
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::gains("Gains", "What the span loses in a replay with the remedy", 80.0, Unit::Time, |docs, row: Self| {
-            row.cell(docs, |_, finding| match finding.id.gains_at_least() {
-                true => Cell::AtLeast(finding.recoverable),
-                false => Cell::Duration(finding.recoverable),
-            })
-        }),
+        Column::gains(
+            "Gains",
+            "What the span loses in a replay with the remedy",
+            80.0,
+            Unit::Time,
+            |docs, row: Self| {
+                row.cell(docs, |_, finding| match finding.id.gains_at_least() {
+                    true => Cell::AtLeast(finding.recoverable),
+                    false => Cell::Duration(finding.recoverable),
+                })
+            },
+        ),
         Column::gains("Of the span", "That as a share of the span", 80.0, Unit::Share, |docs, row: Self| {
             row.cell(docs, |full, finding| match finding.id.gains_at_least() {
                 true => Cell::ShareAtLeast(finding.recoverable, span(full)),

@@ -61,9 +61,7 @@ impl Row for SyncRow {
         Column::words("Site", "The range around it", 120.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::text(found.site.as_deref().unwrap_or_default()))
         }),
-        Column::counts("Calls", "How many", 60.0, |docs, row: Self| {
-            row.cell(docs, |found| Cell::Count(found.calls()))
-        }),
+        Column::counts("Calls", "How many", 60.0, |docs, row: Self| row.cell(docs, |found| Cell::Count(found.calls()))),
         Column::gains(
             "Recoverable",
             "What the span would lose without these calls alone or, where they submit work such as copies, without their \

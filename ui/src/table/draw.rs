@@ -221,7 +221,11 @@ impl<R: Row> Table<R> {
                     ui.painter().text(at, Align2::LEFT_CENTER, title, widths.font().clone(), color)
                 };
                 if sorted {
-                    let x = if column.figures.is_some() { painted.left() - MARK / 2.0 } else { painted.right() + MARK / 2.0 };
+                    let x = if column.figures.is_some() {
+                        painted.left() - MARK / 2.0
+                    } else {
+                        painted.right() + MARK / 2.0
+                    };
                     ui.painter().add(sort_mark(Pos2::new(x, rect.center().y), self.descending, color));
                 }
                 response.on_hover_text(column.hint);
@@ -235,8 +239,7 @@ impl<R: Row> Table<R> {
 fn shifts_ui<R: Row>(ui: &mut Ui, docs: &[Document], palette: &Palette) {
     let moments = R::COLUMNS.iter().find(|column| column.figures == Some(Unit::Moment));
     let shifted = docs.iter().filter(|doc| doc.offset != 0);
-    let shifts: Vec<String> =
-        shifted.map(|doc| format!("{} by {}", doc.name, format::duration(doc.offset))).collect();
+    let shifts: Vec<String> = shifted.map(|doc| format!("{} by {}", doc.name, format::duration(doc.offset))).collect();
     if let Some(column) = moments.filter(|_| !shifts.is_empty()) {
         let text = format!("{} is on the ruler, where traces are shifted", column.title);
         ui.colored_label(palette.weak_text, text).on_hover_text(format!("Shifted: {}", shifts.join(", ")));
@@ -246,7 +249,8 @@ fn shifts_ui<R: Row>(ui: &mut Ui, docs: &[Document], palette: &Palette) {
 /// Widths of columns for so much room: columns of words give way.
 fn fitted<R: Row>(mut natural: Vec<f32>, available: f32) -> Vec<f32> {
     let over = natural.iter().sum::<f32>() - available;
-    let spare = |column: &Column<R>, width: f32| if column.figures.is_some() { 0.0 } else { (width - column.width).max(0.0) };
+    let spare =
+        |column: &Column<R>, width: f32| if column.figures.is_some() { 0.0 } else { (width - column.width).max(0.0) };
     let all: f32 = R::COLUMNS.iter().zip(&natural).map(|(column, width)| spare(column, *width)).sum();
     if over > 0.0 && all > 0.0 {
         for (column, width) in R::COLUMNS.iter().zip(&mut natural) {

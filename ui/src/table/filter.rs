@@ -301,9 +301,7 @@ mod tests {
 
     #[test]
     fn bounds_are_exact_and_know_units() {
-        let holds = |bound: &str, cell: Cell<'_>| {
-            matches!(Bound::of(bound), Some((Some(bound), rest)) if rest.trim().is_empty() && bound.holds(&cell))
-        };
+        let holds = |bound: &str, cell: Cell<'_>| matches!(Bound::of(bound), Some((Some(bound), rest)) if rest.trim().is_empty() && bound.holds(&cell));
         for (bound, ns, held) in [
             (">50", 50_000, false),
             (">50", 50_001, true),

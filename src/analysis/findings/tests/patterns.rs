@@ -121,7 +121,8 @@ fn what_is_taken_for_granted_fits_the_calls() {
         scene.call("cudaFree_v3020", id + 2, at + 46 * US, at + 100 * US);
         at + 101 * US
     });
-    let memory = "memory is there when it is needed without these calls, kept or from a pool, and getting it takes no time";
+    let memory =
+        "memory is there when it is needed without these calls, kept or from a pool, and getting it takes no time";
     assert_eq!(findings(&trace).found[0].assumptions, [memory], "freeing memory brings no results");
     let trace = steps(40, |scene, _, id, at| read_back(scene, 4, id, at));
     assert_eq!(findings(&trace).found[0].assumptions, [results]);
