@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
+use flate2::read::MultiGzDecoder;
+use memchr::memmem;
 use thiserror::Error;
 
 use crate::capture::convert::{self, ConvertError};
@@ -138,8 +140,8 @@ pub fn open_watched(path: &Path, watch: &dyn Watch) -> Result<Trace, OpenError> 
     if watch.is_cancelled() { Err(OpenError::Cancelled { path: path.to_owned() }) } else { opened }
 }
 
-/// The files in a folder whose names are those of recordings, and the other ones, both in order of their names. Folders in
-/// it are not searched.
+/// The files in a folder that are recordings, by their content or by their names, and the other ones, both in order of
+/// their names. Hidden ones are of the others. Folders in it are not searched.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -150,15 +152,42 @@ pub fn recordings_in(folder: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> 
     }
     files.retain(|file| file.is_file());
     files.sort();
-    Ok(files.into_iter().partition(|file| is_named_as_recording(file)))
+    Ok(files.into_iter().partition(|file| is_recording(file)))
 }
 
-/// Whether a file may be a recording, by its name.
-fn is_named_as_recording(file: &Path) -> bool {
+/// Whether a file in a folder is to be opened. What has the name of a recording is, whatever it holds: it may be damaged.
+fn is_recording(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let endings = [".parquet", ".bubcap", ".sqlite", ".nsys-rep", ".json", ".json.gz"];
     let hidden = name.starts_with('.');
-    !hidden && endings.iter().any(|ending| name.ends_with(ending))
+    !hidden && (endings.iter().any(|ending| name.ends_with(ending)) || holds_recording(file).unwrap_or(false))
+}
+
+/// The first bytes of a file, by which JSON of any name is told to be a trace.
+const TELLING: u64 = 64 << 10;
+
+/// Whether a file begins as a recording does.
+fn holds_recording(file: &Path) -> io::Result<bool> {
+    let mut head = Vec::new();
+    File::open(file)?.take(TELLING).read_to_end(&mut head)?;
+    Ok(match sniff(&head) {
+        Some(Format::Json) => is_trace_json(&head),
+        found => found.is_some(),
+    })
+}
+
+/// Whether a file that begins like this, plain or gzip, is a trace rather than any other JSON.
+fn is_trace_json(head: &[u8]) -> bool {
+    let mut unpacked = Vec::new();
+    let text = if kineto::is_gzip(head) {
+        // It ends in the middle, which keeps nobody from reading what comes before.
+        let _ = MultiGzDecoder::new(head).take(TELLING).read_to_end(&mut unpacked);
+        &unpacked
+    } else {
+        head
+    };
+    let keys = ["\"traceEvents\"", "\"schemaVersion\"", "\"ph\""];
+    kineto::is_json(text) && keys.iter().any(|key| memmem::find(text, key.as_bytes()).is_some())
 }
 
 fn read(path: &Path, watch: &dyn Watch) -> Result<Trace, OpenError> {
@@ -248,6 +277,39 @@ mod tests {
                 assert!(watch.reports() <= patience + late, "{}: it went on", path.display());
             }
         }
+    }
+
+    #[test]
+    fn recordings_in_a_folder_are_told_by_content_whatever_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let spool = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/planted/sync.bubcap");
+        let trace = open(&spool).unwrap();
+        let mut json = Vec::new();
+        export::chrome(&trace, &crate::analysis::Analysis::default(), &mut json).unwrap();
+        let gzip = |text: &[u8]| {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut gzip, text).unwrap();
+            gzip.finish().unwrap()
+        };
+        std::fs::copy(&spool, at("run1")).unwrap();
+        std::fs::copy(&spool, at(".hidden")).unwrap();
+        file::write_path(&trace, &at("run2.2026")).unwrap();
+        std::fs::write(at("run3"), &json).unwrap();
+        std::fs::write(at("run4.gz"), gzip(&json)).unwrap();
+        nsys_export(&at("run5.db"));
+        std::fs::write(at("run6"), "[{\"ph\": \"X\", \"ts\": 1}").unwrap();
+        std::fs::write(at("cut.bubcap"), "cut").unwrap();
+        for (name, other) in [("empty", ""), ("log", "[12:00] ph"), ("settings", "{\"colour\": 3}"), ("notes.txt", "run1")] {
+            std::fs::write(at(name), other).unwrap();
+            std::fs::write(at(&format!("{name}.gz")), gzip(other.as_bytes())).unwrap();
+        }
+        std::fs::create_dir(at("folder")).unwrap();
+        let (recordings, others) = recordings_in(folder.path()).unwrap();
+        let named = ["cut.bubcap", "run1", "run2.2026", "run3", "run4.gz", "run5.db", "run6"];
+        assert_eq!(recordings, named.map(at));
+        assert_eq!(others.len(), 9, "{others:?}");
+        assert!(recordings[1..6].iter().all(|path| open(path).is_ok()));
     }
 
     /// Opens what a pipe gives.

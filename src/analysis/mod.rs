@@ -44,6 +44,7 @@ pub use findings::{Evidence, Finding, Findings};
 pub use full::{FullAnalysis, HalfWay, ReplayFacts, WhatIf, full, half_way, half_way_watched};
 pub use marked::{Marked, marked, marked_watched};
 pub use options::{Constants, FindingLimits, Options};
+pub use partition::collective_names;
 pub use peers::{PeerWait, PeerWaits};
 pub use result::{
     Analysis, Bubble, DeviceAnalysis, Drain, HistogramBucket, IterationSource, Iterations, LaunchFigures, Partition,

@@ -35,7 +35,7 @@ pub(super) struct Sweep {
 }
 
 /// Whether each name is that of a collective's kernel (NCCL, RCCL, NVSHMEM).
-pub(super) fn collective_names(trace: &Trace) -> Vec<bool> {
+pub fn collective_names(trace: &Trace) -> Vec<bool> {
     let is_collective = |name: &str| {
         let name = name.to_ascii_lowercase();
         ["nccl", "rccl", "nvshmem"].iter().any(|library| name.contains(library))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::compare::{Alignment, Compare, CompareError, Origin, Recorded, Repetition, Setting};
+use super::compare::{Alignment, Compare, CompareError, Origin, Recorded, Repetition, Setting, Variant};
 use super::contract::Report;
 use super::text::{counted, time};
 use super::{convert, total};
@@ -113,6 +113,11 @@ impl ComparedTrace<'_> {
         Ns(total(streams.map(|stream| stream.busy_ns)).0 / iterations)
     }
 
+    /// The bundled workload that it is of, if it is.
+    fn workload(&self) -> Option<&str> {
+        self.report.source.workload.as_ref().map(|run| run.workload.as_str())
+    }
+
     /// Why it has no figures.
     fn unusable(&self) -> Option<String> {
         let nothing = || {
@@ -151,16 +156,8 @@ impl Compare {
         }
         let names = names(traces);
         let mut warnings = Vec::new();
-        let workloads: Vec<Option<&str>> =
-            traces.iter().map(|trace| trace.report.source.workload.as_ref().map(|run| run.workload.as_str())).collect();
+        let workloads: Vec<Option<&str>> = traces.iter().map(ComparedTrace::workload).collect();
         let same_workload = workloads.iter().all(|workload| *workload == workloads[0]);
-        if !same_workload {
-            let each = names
-                .iter()
-                .zip(&workloads)
-                .map(|(name, workload)| format!("{name} is {}", workload.unwrap_or("no bundled workload")));
-            warnings.push(format!("These are different workloads: {}.", each.collect::<Vec<_>>().join(", ")));
-        }
         let nothing = BTreeMap::new();
         let options: Vec<&BTreeMap<String, String>> = traces
             .iter()
@@ -190,38 +187,50 @@ impl Compare {
                 (variant.unusable, variant.profiled, variant.speedup, variant.recorded) = (unusable, None, None, None);
             }
         }
-        let in_streams: Vec<Ns> = traces.iter().map(ComparedTrace::in_streams).collect();
-        compare.mark_other_work(&in_streams);
-        if compare.variants.iter().any(|variant| variant.answers != compare.variants[0].answers) {
-            let warning = "The answers that the recordings hold are not the same: do not compare their times.";
-            compare.warnings.push(warning.to_owned());
-        }
+        compare.mark_other_work(traces);
         Ok(compare)
     }
 }
 
 impl Compare {
-    /// Marks the variants that are not of the same work as the first, as `in_streams` says too, and compares nothing with
-    /// a first one that has no figures.
-    fn mark_other_work(&mut self, in_streams: &[Ns]) {
+    /// Marks the variants that are not of the same work as the first. They have no speed-up, nor has any where the first one
+    /// has no figures.
+    fn mark_other_work(&mut self, traces: &[ComparedTrace<'_>]) {
         let Some((first, others)) = self.variants.split_first_mut() else { return };
-        let first_in_streams = in_streams.first().copied().unwrap_or_default();
-        let busy = first.recorded.as_ref().map(|recorded| recorded.busy_ns);
-        for (other, &in_streams) in others.iter_mut().zip(in_streams.iter().skip(1)) {
-            let Some(busy) = busy else {
+        let Some((first_trace, traces)) = traces.split_first() else { return };
+        for (other, trace) in others.iter_mut().zip(traces) {
+            let apart = other_work((first, first_trace), (other, trace));
+            if apart.is_some() || first.unusable.is_some() {
                 other.speedup = None;
-                continue;
-            };
-            if let Some(own) = other.recorded.as_ref().map(|recorded| recorded.busy_ns)
-                && !is_same_work(own, busy)
-                && !is_same_work(in_streams, first_in_streams)
-            {
-                let (own, busy, first) = (time(own), time(busy), &first.variant);
-                let mark = format!("not the same work: the GPU is busy for {own} per iteration, for {busy} in {first}");
-                other.marks.push(mark);
             }
+            other.marks.extend(apart.map(|apart| format!("not the same work: {apart}")));
         }
     }
+}
+
+/// What tells that a variant is not of the same work as the first, as a clause: its workload, its answer or its time on the
+/// devices. Where one of the two has no figures there is nothing to tell.
+fn other_work(
+    (first, first_trace): (&Variant, &ComparedTrace<'_>),
+    (other, trace): (&Variant, &ComparedTrace<'_>),
+) -> Option<String> {
+    let busy = |variant: &Variant| variant.recorded.as_ref().map(|recorded| recorded.busy_ns);
+    let (first_busy, busy) = busy(first).zip(busy(other))?;
+    let name = &first.variant;
+    let [first_workload, workload] = [first_trace, trace].map(ComparedTrace::workload);
+    if workload != first_workload {
+        let [first_workload, workload] = [first_workload, workload].map(|name| name.unwrap_or("no bundled workload"));
+        return Some(format!("it is {workload}, and {name} is {first_workload}"));
+    }
+    if let ([first_answer], [answer]) = (first.answers.as_slice(), other.answers.as_slice())
+        && answer != first_answer
+    {
+        return Some(format!("its answer is {answer}, and that of {name} is {first_answer}"));
+    }
+    let differs = !is_same_work(busy, first_busy) && !is_same_work(trace.in_streams(), first_trace.in_streams());
+    differs.then(|| {
+        format!("the GPU is busy for {} per iteration, for {} in {name}", time(busy), time(first_busy))
+    })
 }
 
 fn repetition(trace: &ComparedTrace<'_>, name: &str) -> Repetition {
@@ -387,17 +396,83 @@ mod tests {
         assert_eq!((recorded.busy_ns, recorded.bubble_ns), (Ns(600), Ns(301)));
     }
 
+    /// Whatever tells that the work is another.
     #[test]
-    fn answers_that_differ_are_told_although_they_are_not_checked() {
+    fn what_is_not_the_same_work_has_no_speed_up_in_any_form() {
         let by_count = aligned(Alignment::Workload);
-        let (one, two) = (report("sync", "1.5"), report("sync", "2.5"));
+        let one = report("sync", "1.5");
+        let mut workload = report("other", "1.5");
+        workload.source.workload.as_mut().unwrap().workload = "timing".to_owned();
+        let mut none = report("other", "1.5");
+        none.source.workload = None;
+        let mut busier = report("other", "1.5");
+        (busier.devices[0].busy_ns, busier.devices[0].streams[0].busy_ns) = (Ns(60_000), Ns(60_000));
+        let kinds = [
+            (report("other", "1.5"), None),
+            (report("other", ""), None),
+            (report("other", "2.5"), Some("its answer is 2.5, and that of ")),
+            (workload, Some("it is timing, and ")),
+            (none, Some("it is no bundled workload, and ")),
+            (busier, Some("the GPU is busy for 6.00 µs per iteration, for 600 ns in ")),
+        ];
+        for (other, apart) in &kinds {
+            let like = report("like", "1.5");
+            let traces = [("a/sync.bubcap", &one), ("b/other.bubcap", other), ("b/like.bubcap", &like)]
+                .map(|(path, report)| ComparedTrace { path, aligned: &by_count, report });
+            let compare = Compare::of_traces(&traces).unwrap();
+            assert!(compare.variants[2].speedup.is_some() && compare.variants[2].marks.is_empty());
+            let variant = &compare.variants[1];
+            assert_eq!(variant.speedup.is_none(), apart.is_some(), "{apart:?}");
+            let marks = apart.map(|apart| format!("not the same work: {apart}"));
+            assert_eq!(variant.marks.len(), usize::from(apart.is_some()));
+            assert!(variant.marks.iter().zip(&marks).all(|(mark, begin)| mark.starts_with(begin)), "{:?}", variant.marks);
+            let mut text = Vec::new();
+            crate::report::text::render_compare(&compare, &mut text, crate::report::text::Style::PLAIN).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            let row = text.lines().find(|line| line.trim_start().starts_with("other")).unwrap();
+            assert_eq!((row.contains("(!)"), row.contains('×')), (apart.is_some(), apart.is_none()), "{text}");
+            let other_answer = apart.is_some_and(|apart| apart.contains("answer"));
+            assert_eq!(compare.answers_differ().is_some(), other_answer);
+            assert_eq!(text.contains("other cannot be compared"), apart.is_some() && !other_answer, "{text}");
+            assert_eq!(text.contains("DO NOT COMPUTE THE SAME ANSWER"), other_answer, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_true_thing_is_said_of_the_answers_of_traces() {
+        let by_count = aligned(Alignment::Workload);
+        let same = "The recordings hold the same answer: 1.5.";
+        let unknown = "Whether the variants compute the same answer is not known";
+        let differ = "THE VARIANTS DO NOT COMPUTE THE SAME ANSWER: one gives 1.5, two gives 2.5.";
+        let mut all = [same, unknown, differ];
+        for (answers, said) in [
+            (["1.5", "1.5"], same),
+            (["1.5", ""], unknown),
+            (["", ""], unknown),
+            (["1.5", "2.5"], differ),
+        ] {
+            let reports = [report("one", answers[0]), report("two", answers[1])];
+            let traces = [0, 1].map(|at| ComparedTrace { path: "t", aligned: &by_count, report: &reports[at] });
+            let compare = Compare::of_traces(&traces).unwrap();
+            let mut text = Vec::new();
+            crate::report::text::render_compare(&compare, &mut text, crate::report::text::Style::PLAIN).unwrap();
+            let text = String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+            all.sort_by_key(|words| *words != said);
+            assert!(text.contains(all[0]) && !text.contains(all[1]) && !text.contains(all[2]), "{answers:?}: {text}");
+            assert_eq!(text.matches("answer").count() + text.matches("ANSWER").count(), 1 + usize::from(said == differ));
+        }
+    }
+
+    #[test]
+    fn traces_of_one_name_are_told_apart_by_their_paths() {
+        let by_count = aligned(Alignment::Workload);
+        let (one, two) = (report("sync", "1.5"), report("sync", "1.5"));
         let traces = [("a/x.parquet", &one), ("b/x.parquet", &two)].map(|(path, report)| ComparedTrace {
             path,
             aligned: &by_count,
             report,
         });
         let compare = Compare::of_traces(&traces).unwrap();
-        assert!(compare.warnings[0].starts_with("The answers that the recordings hold are not the same"));
         let names: Vec<&str> = compare.variants.iter().map(|variant| variant.variant.as_str()).collect();
         assert_eq!(names, ["1: a/x.parquet", "2: b/x.parquet"]);
     }

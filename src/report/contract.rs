@@ -146,9 +146,10 @@ pub struct Device {
     /// Time of collective kernels (NCCL, RCCL, NVSHMEM) under no other kernel. It is inside the busy time.
     pub exposed_comm_ns: Ns,
     /// Time in which it was in a collective that another device had not reached yet. It is inside the busy time.
-    /// Which devices form a group is told by when they run kernels of one name.
-    #[serde(default)]
-    pub waits_for_peer_ns: Ns,
+    /// Which devices form a group is told by when they run kernels of one name. Absent when it ran collectives and no other
+    /// device of the recording did: what its peers did is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for_peer_ns: Option<Ns>,
     /// The same by the device that came last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<PeerWait>,
@@ -263,7 +264,8 @@ pub struct SyncCall {
     /// The part of it in which none was, inside the devices' spans: time before a device's first op and after its last
     /// one is neither busy nor idle.
     pub idle_while_blocked_ns: Ns,
-    /// Whole bubbles that began while one of the calls was open.
+    /// Whole bubbles whose `drained_by` is one of the calls. A bubble that began during the very launch that ended it is
+    /// not among them, nor one whose launch another thread made while the call was still open.
     pub bubbles_drained_ns: Ns,
     /// Whole bubbles whose root cause is one of the calls.
     pub bubbles_caused_ns: Ns,
@@ -459,7 +461,7 @@ pub struct Bubble {
     pub after: String,
     /// Why it exists: a judgement.
     pub root: Root,
-    /// The blocking call that was open when the device ran dry, or whose copy ended then; `null` when there was none.
+    /// The blocking or allocating call that left the device without work; `null` when there was none.
     pub drained_by: Option<DrainedBy>,
     /// Where its nanoseconds went, in order of time. They tile it exactly.
     pub segments: Vec<Segment>,
@@ -485,7 +487,9 @@ pub struct Root {
     pub rule: Rule,
 }
 
-/// The blocking call that was open when a device ran dry, or whose copy ended then.
+/// The blocking or allocating call that left a device without work. It began before the launch that ended the bubble:
+/// the call of the launching thread that was open when the device ran dry; else the blocking copy whose op ended then; else
+/// a call of another thread that was open then and ended before that launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DrainedBy {
     /// The call.

@@ -39,7 +39,7 @@ impl Report {
             tool: Tool::default(),
             source: source(trace, analysis, options),
             window: Window { start_ns: analysis.window.start, end_ns: analysis.window.end },
-            devices: analysis.devices.iter().map(|device| device_figures(trace, device)).collect(),
+            devices: device_figures(trace, analysis),
             sync_calls: analysis.sync_calls.iter().map(sync_call).collect(),
             replay: None,
             iterations: analysis.iterations.as_ref().map(iterations),
@@ -80,7 +80,29 @@ fn source(trace: &Trace, analysis: &Analysis, options: &Options) -> Source {
     }
 }
 
-fn device_figures(trace: &Trace, found: &DeviceAnalysis) -> Device {
+fn device_figures(trace: &Trace, analysis: &Analysis) -> Vec<Device> {
+    let in_collectives = in_collectives(trace);
+    let alone = in_collectives.iter().filter(|&&ran| ran).count() == 1;
+    let has_unknown_peers = |found: &DeviceAnalysis| alone && in_collectives.get(found.device.index()) == Some(&true);
+    let devices = analysis.devices.iter();
+    devices.map(|found| one_device(trace, found, !has_unknown_peers(found))).collect()
+}
+
+/// Whether each device runs kernels of collectives.
+fn in_collectives(trace: &Trace) -> Vec<bool> {
+    let mut ran = vec![false; trace.devices.len()];
+    let names = analysis::collective_names(trace);
+    if names.contains(&true) {
+        for op in trace.ops.indices().filter(|op| names.get(trace.ops.name[op.index()].index()) == Some(&true)) {
+            if let Some(ran) = ran.get_mut(trace.op_device(op).index()) {
+                *ran = true;
+            }
+        }
+    }
+    ran
+}
+
+fn one_device(trace: &Trace, found: &DeviceAnalysis, knows_peers: bool) -> Device {
     let device = trace.devices.get(found.device.index());
     let partition = found.partition;
     let span = partition.span();
@@ -93,7 +115,7 @@ fn device_figures(trace: &Trace, found: &DeviceAnalysis) -> Device {
         overlapped_ns: partition.overlapped,
         exposed_copy_ns: partition.exposed_copy,
         exposed_comm_ns: found.exposed_comm_ns,
-        waits_for_peer_ns: found.peer_waits.total,
+        waits_for_peer_ns: knows_peers.then_some(found.peer_waits.total),
         peers: peers(trace, &found.peer_waits),
         idle_ns: partition.idle,
         idle_fraction: if span.0 > 0 { partition.idle.0 as f64 / span.0 as f64 } else { 0.0 },

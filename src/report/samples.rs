@@ -41,7 +41,7 @@ pub(super) fn device(number: u32, compute: i64, copy: i64, roots: &[(Cause, i64)
         overlapped_ns: Ns(copy / 4),
         exposed_copy_ns: Ns(copy),
         exposed_comm_ns: Ns::ZERO,
-        waits_for_peer_ns: Ns::ZERO,
+        waits_for_peer_ns: Some(Ns::ZERO),
         peers: Vec::new(),
         idle_ns: Ns(idle),
         idle_fraction: idle as f64 / span as f64,
@@ -326,7 +326,7 @@ pub(super) fn many_devices() -> Report {
         device(3, 880_000_000, 0, &[(Cause::HostBound, 120_000_000)], 1),
     ];
     report.devices[2].exposed_comm_ns = Ns(412_000_000);
-    report.devices[2].waits_for_peer_ns = Ns(301_000_000);
+    report.devices[2].waits_for_peer_ns = Some(Ns(301_000_000));
     report.devices[2].peers = vec![
         PeerWait { device: 1, collectives: 38, wait_ns: Ns(290_000_000) },
         PeerWait { device: 3, collectives: 1, wait_ns: Ns(11_000_000) },

@@ -128,6 +128,39 @@ fn traces_are_compared_by_iteration_without_claims_about_answers_and_unprofiled_
 }
 
 #[test]
+fn traces_of_other_work_are_compared_without_a_speed_up_and_end_as_variants_that_disagree() {
+    let sync = fixture("kernels-4/sync.bubcap");
+    for other in ["../workloads/timing/none.bubcap", "kernels-12/graph.bubcap"] {
+        let paths = [&sync, &fixture(other)];
+        let (code, json, stderr) = outcome(bubble_report().arg("compare").args(paths).args(["--format", "json"]));
+        assert_eq!((code, stderr.trim_end().lines().count()), (1, 1), "{stderr}");
+        assert!(stderr.contains("do not compute the same answer"), "{stderr}");
+        let compare: Value = serde_json::from_str(&json).unwrap();
+        let variant = &compare["variants"][1];
+        assert_eq!(variant["speedup"], Value::Null);
+        assert!(variant["marks"][0].as_str().unwrap().starts_with("not the same work: "), "{variant}");
+        let (_, text, _) = outcome(bubble_report().arg("compare").args(paths));
+        assert!(text.starts_with("THE VARIANTS DO NOT COMPUTE THE SAME ANSWER") && text.contains("(!)"), "{text}");
+        assert_eq!(text.matches('×').count(), 1, "the first variant against itself: {text}");
+    }
+}
+
+#[test]
+fn waits_for_peers_that_are_not_in_the_recording_are_absent() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nccl");
+    let (code, json, stderr) = outcome(bubble_report().arg(&folder).args(["--format", "json"]));
+    assert_eq!(code, 0, "{stderr}");
+    let ranks: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(ranks["ranks"].as_array().unwrap().len(), 2);
+    for rank in ranks["ranks"].as_array().unwrap() {
+        assert!(rank["exposed_comm_ns"].as_i64().unwrap() > 0 && rank.get("waits_for_peer_ns").is_none(), "{rank}");
+    }
+    let (_, json, _) = outcome(bubble_report().arg(fixture("kernels-1/sync.bubcap")).args(["--format", "json"]));
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["devices"][0]["waits_for_peer_ns"], 0, "without collectives nothing is waited for");
+}
+
+#[test]
 fn a_cut_trace_is_compared_with_a_mark_or_without_figures() {
     let whole = fixture("kernels-1/sync.bubcap");
     let bytes = fs::read(&whole).unwrap();
@@ -438,15 +471,16 @@ fn the_name_of_the_output_tells_its_form() {
 #[test]
 fn a_folder_is_checked_file_by_file_for_people_and_programs() {
     let folder = tempfile::tempdir().unwrap();
-    for (from, to) in [("none", "rank0"), ("sync", "rank1")] {
+    // A recording is told by its content.
+    for (from, to) in [("none", "rank0.bubcap"), ("sync", "rank1")] {
         let from = fixture(&format!("kernels-4/{from}.bubcap"));
-        std::fs::copy(from, folder.path().join(to).with_extension("bubcap")).unwrap();
+        std::fs::copy(from, folder.path().join(to)).unwrap();
     }
     std::fs::write(folder.path().join("settings.json"), "{}").unwrap();
     let check = |options: &[&str]| outcome(bubble_report().arg("check").arg(folder.path()).args(options));
     let (code, stdout, stderr) = check(&["--max-idle", "99%", "--forbid", "scalar-readback"]);
     assert_eq!(code, 1, "{stderr}");
-    assert!(stderr.contains("1 demand is not met by") && stderr.contains("rank1.bubcap"), "{stderr}");
+    assert!(stderr.contains("1 demand is not met by") && stderr.contains("rank1"), "{stderr}");
     assert!(stdout.contains("rank0.bubcap") && stdout.contains("The gate passed"), "{stdout}");
     let (code, stdout, _) = check(&["--forbid", "scalar-readback", "--format", "json"]);
     assert_eq!(code, 1);

@@ -52,8 +52,10 @@ impl Results {
         };
         match self.skipped.len() {
             0 => {}
-            1 => output::remark(&format!("1 other file is no recording: {}", names.join(", "))),
-            many => output::remark(&format!("{many} other files are no recordings: {}{more}", names.join(", "))),
+            1 => output::remark(&format!("1 other file is hidden or no recording: {}", names.join(", "))),
+            many => {
+                output::remark(&format!("{many} other files are hidden or no recordings: {}{more}", names.join(", ")));
+            }
         }
     }
 
@@ -116,7 +118,7 @@ fn no_recording(all: &[PathBuf]) -> Failure {
 }
 
 /// The files that are named, and those in folders that are named, in order of their names; then the files of folders
-/// whose name tells that they are no recordings.
+/// that are no recordings.
 fn files(named: &[PathBuf]) -> Result<(Vec<File>, Vec<PathBuf>), Failure> {
     let (mut files, mut skipped) = (Vec::new(), Vec::new());
     for path in named {

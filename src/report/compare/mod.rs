@@ -109,8 +109,8 @@ pub struct Variant {
     /// Why it has no figures; absent when it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unusable: Option<String>,
-    /// What speaks against comparing its figures, a clause each: its trace was cut, or what its devices did is not the
-    /// same work as in the first variant.
+    /// What speaks against comparing its figures, a clause each: its trace was cut, or it is not the same work as the first
+    /// variant, as its workload, its answer or what its devices did tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<String>,
     /// The distinct answers of its repetitions: one when they agree.
@@ -121,8 +121,8 @@ pub struct Variant {
     pub profiled: Option<Wall>,
     /// `profiled` divided by `unprofiled`: what recording costs; `null` unless both were measured.
     pub inflation: Option<f64>,
-    /// How much faster it is than the first variant; `null` when there is nothing to compare with, or the answers
-    /// differ.
+    /// How much faster it is than the first variant; `null` when there is nothing to compare with, the answers differ, or
+    /// a mark says that it is not the same work.
     pub speedup: Option<Speedup>,
     /// What its recording shows; `null` when it was not recorded.
     pub recorded: Option<PerIteration>,

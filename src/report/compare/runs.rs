@@ -195,11 +195,20 @@ impl Compare {
         })
     }
 
-    /// The error to end with when the answers were compared and differ.
+    /// The error to end with when the answers differ: those that were compared or, of traces, those that some of them hold.
     pub fn answers_differ(&self) -> Option<AnswersDiffer> {
-        (self.answers_agree == Some(false)).then(|| AnswersDiffer {
-            answers: self.variants.iter().map(|variant| (variant.variant.clone(), variant.answers.clone())).collect(),
-        })
+        let told = |variant: &&Variant| self.from == Origin::Live || !variant.answers.is_empty();
+        let mut known = self.variants.iter().filter(told);
+        let differ = match (self.answers_agree, known.next()) {
+            (Some(agree), _) => !agree,
+            (None, Some(first)) => known.any(|variant| variant.answers != first.answers),
+            (None, None) => false,
+        };
+        let answers = || {
+            let told = self.variants.iter().filter(told);
+            told.map(|variant| (variant.variant.clone(), variant.answers.clone())).collect()
+        };
+        differ.then(|| AnswersDiffer { answers: answers() })
     }
 }
 

@@ -64,9 +64,16 @@ fn verdict(compare: &Compare) -> String {
         let runs = if index == 0 { "runs " } else { "" };
         format!("{} {runs}at {}", harmless(&variant.variant), factor(ratio))
     });
-    match others.collect::<Vec<_>>().as_slice() {
-        [] => format!("{what}only {first} has figures, and nothing to compare them with."),
-        others => format!("{what}{} the speed of {first}.", list(others)),
+    let others: Vec<String> = others.collect();
+    let is_apart = |variant: &&Variant| variant.unusable.is_none() && variant.speedup.is_none();
+    let apart: Vec<String> =
+        compare.variants.iter().skip(1).filter(is_apart).map(|variant| harmless(&variant.variant)).collect();
+    let apart = (!apart.is_empty()).then(|| format!("{} cannot be compared with {first}", list(&apart)));
+    match (others.as_slice(), apart) {
+        ([], None) => format!("{what}only {first} has figures, and nothing to compare them with."),
+        ([], Some(apart)) => format!("{what}{apart}, for the reason below."),
+        (others, None) => format!("{what}{} the speed of {first}.", list(others)),
+        (others, Some(apart)) => format!("{what}{} the speed of {first}; {apart}.", list(others)),
     }
 }
 
@@ -256,7 +263,7 @@ fn notes(compare: &Compare) -> Vec<String> {
             notes.push(format!("All variants computed the same answer{answer}."));
         }
         Some(false) => {}
-        None => notes.push("That the variants compute the same answer was not checked.".to_owned()),
+        None => notes.extend(held_answers(compare)),
     }
     match compare.from {
         Origin::Live => notes.push(repetitions(compare)),
@@ -305,6 +312,22 @@ fn notes(compare: &Compare) -> Vec<String> {
     }
     notes.extend(compare.warnings.iter().cloned());
     notes
+}
+
+/// What is known of the answers that traces hold; where they differ, that stands at the top.
+fn held_answers(compare: &Compare) -> Option<String> {
+    if compare.answers_differ().is_some() {
+        return None;
+    }
+    let without = compare.variants.iter().filter(|variant| variant.answers.is_empty());
+    let without: Vec<String> = without.map(|variant| format!("`{}`", harmless(&variant.variant))).collect();
+    let unknown = "Whether the variants compute the same answer is not known";
+    Some(match without.len() {
+        0 => format!("The recordings hold the same answer: {}.", compare.variants.first()?.answers.join(" and ")),
+        all if all == compare.variants.len() => format!("{unknown}: the recordings hold none."),
+        1 => format!("{unknown}: {} holds none.", list(&without)),
+        _ => format!("{unknown}: {} hold none.", list(&without)),
+    })
 }
 
 /// How sure the least sure interval is.

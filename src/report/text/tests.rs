@@ -71,8 +71,12 @@ fn the_largest_cause_is_named_without_a_finding() {
     report.findings = Some(Vec::new());
     let told = |report: &Report| text(report, Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
     let many = told(&report);
-    assert!(many.contains("spread over many bubbles"), "{many}");
+    assert!(many.contains("of it; of 1,000 bubbles the longest lasts 73.7 µs."), "{many}");
     assert!(!many.contains(" once, at "), "{many}");
+    report.devices[0].bubbles.count = 1;
+    let only = told(&report);
+    assert!(only.contains("of it, in the only bubble.") && !only.contains(" bubbles the longest"), "{only}");
+    report.devices[0].bubbles.count = 2;
     let device = &mut report.devices[0];
     device.idle_by_root.insert(Cause::ModuleLoad, device.idle_ns);
     device.blamed.clear();

@@ -84,7 +84,93 @@ fn whose(bubble: &Bubble) -> String {
     match (&root.api, &root.site) {
         (Some(api), _) if blames => short(api, 26),
         (_, Some(site)) => format!("in {}", short(site, 23)),
-        (Some(api), None) => format!("before {}", short(api, 19)),
+        (Some(api), None) => format!("{} {}", place(bubble), short(api, 19)),
         (None, None) => String::new(),
+    }
+}
+
+/// Where a bubble lies beside the call that its root cause names and does not blame, as a preposition.
+fn place(bubble: &Bubble) -> &'static str {
+    match bubble.root.rule {
+        // The call was over when the device ran dry: it launched what ended the bubble, or made it wait.
+        Rule::QueuedGapTooLong
+        | Rule::SameGraphLaunch
+        | Rule::RecordedWait
+        | Rule::LegacyDefaultStream
+        | Rule::StreamWasFree
+        | Rule::QueuedBehind => "queued by",
+        // Most of it is the way from the launch to its op.
+        Rule::LatencyTooLong => "after",
+        _ if begins_in_launch(bubble) => "after",
+        _ => "before",
+    }
+}
+
+/// Whether the launch of the op that ended a bubble had begun when the bubble did: then nothing lies before it.
+fn begins_in_launch(bubble: &Bubble) -> bool {
+    let mut before = bubble.segments.as_slice();
+    if let [head @ .., Segment { kind: SegmentKind::LaunchLatency, .. }] = before {
+        before = head;
+    }
+    if let [head @ .., Segment { kind: SegmentKind::LaunchCall, api, .. }] = before
+        && *api == bubble.root.api
+    {
+        before = head;
+    }
+    before.is_empty() && !bubble.segments.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::analysis::{self, Cause};
+    use crate::open::open;
+    use crate::report;
+
+    /// Every bubble of real recordings, against the times of the calls.
+    #[test]
+    fn what_is_said_of_the_call_is_so() {
+        let mut said = std::collections::BTreeMap::<&str, u64>::new();
+        for name in ["planted/dependency", "scalar-readback/kernels-4/graph", "scalar-readback/kernels-4/none", "planted/sync"] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).with_extension("bubcap");
+            let trace = open(&path).unwrap();
+            let analysis = analysis::analyze(&trace, &analysis::Options::default());
+            let report = Report::new(&trace, &analysis, &report::Options { top: usize::MAX, ..Default::default() });
+            let bubbles = analysis.devices.iter().flat_map(|device| &device.bubbles);
+            let found: std::collections::BTreeMap<_, _> =
+                bubbles.map(|bubble| ((bubble.device.0, bubble.interval.start), bubble)).collect();
+            for told in &report.bubbles {
+                let bubble = found[&(told.device, told.start_ns)];
+                let (whose, at) = (whose(told), bubble.interval);
+                let Some(launch) = bubble.root.call.map(|call| trace.calls.interval(call)) else { continue };
+                let words = ["queued by ", "after ", "before "];
+                let Some(word) = words.into_iter().find(|word| whose.starts_with(word)) else { continue };
+                *said.entry(word).or_default() += 1;
+                assert!(
+                    match word {
+                        "queued by " => launch.end <= at.start,
+                        "after " => launch.start <= at.start,
+                        _ => launch.start > at.start,
+                    },
+                    "{name}: {whose}, called {launch:?}, bubble {at:?}, {:?}",
+                    bubble.root
+                );
+            }
+        }
+        assert!(said["queued by "] > 0 && said["before "] > 0, "{said:?}");
+    }
+
+    #[test]
+    fn a_wait_behind_the_launch_is_not_before_it() {
+        let mut bubble = report::samples::sync_bound().bubbles.remove(2);
+        assert_eq!(whose(&bubble), "before cuLaunchKernel");
+        bubble.segments.remove(0);
+        assert_eq!(whose(&bubble), "after cuLaunchKernel");
+        (bubble.root.cause, bubble.root.rule) = (Cause::Stalled, Rule::LatencyTooLong);
+        assert_eq!(whose(&bubble), "after cuLaunchKernel");
+        bubble.root.rule = Rule::QueuedGapTooLong;
+        assert_eq!(whose(&bubble), "queued by cuLaunchKernel");
     }
 }

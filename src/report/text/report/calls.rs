@@ -49,7 +49,7 @@ pub(super) fn calls(report: &Report, out: &mut dyn Write, style: Style) -> io::R
     more(out, style, report.sync_calls.len())?;
     let text = format!(
         "waited: host time in the call, which costs nothing while the GPU is busy. idle: the part of it in \
-         which the GPU stood idle between its first and its last work. drained: bubbles that began during the call. caused: bubbles that exist because of it. refill: later \
+         which the GPU stood idle between its first and its last work. drained: bubbles that began during the call or behind its own copy, before the launch that ended them. caused: bubbles that exist because of it. refill: later \
          bubbles until work was queued ahead again.{}",
         if promised {
             " gain: what the span would lose without these calls, or, where they \

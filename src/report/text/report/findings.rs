@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::table::paragraph;
-use super::units::{counted, moment, percent_of, time};
+use super::units::{count, counted, moment, percent_of, time};
 use super::verdict::{largest, longest_of, within};
 use super::{Style, negligible};
 use crate::analysis::Severity;
@@ -44,7 +44,11 @@ fn none(report: &Report, style: Style) -> (anstyle::Style, String) {
     let cause = format!("{cause} ({}), {}", cause.because(), percent_of(part, device.idle_ns));
     let cause = format!("The largest cause of idle time is {cause} of it");
     let Some(bubble) = longest_of(report, device) else {
-        return (anstyle::Style::new(), format!("{nothing} {cause}, spread over many bubbles."));
+        let how = match device.bubbles.count {
+            1 => ", in the only bubble".to_owned(),
+            many => format!("; of {} bubbles the longest lasts {}", count(many), time(device.bubbles.max_ns)),
+        };
+        return (anstyle::Style::new(), format!("{nothing} {cause}{how}."));
     };
     let text = format!(
         "No pattern that repeats would recover enough to be worth changing. {cause}: {} of that once, at {}{}.",
