@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::contract::Tool;
 use super::gate::{Check, Figure, Outcome, Verdict};
-use super::limits::{Amount, Limit};
+use super::limits::Limit;
 use crate::analysis::FindingId;
-use crate::analysis::words::time;
 use crate::trace::Ns;
 
 /// The name and number of this schema.
@@ -115,13 +114,13 @@ fn file(path: &str, verdict: &Result<Verdict, String>) -> CheckedFile {
 }
 
 fn limit(check: &Check) -> CheckedLimit {
-    let (name, allowed, finding) = match check.limit {
-        Limit::MaxIdle(share) => ("max-idle", Some(share.to_string()), None),
-        Limit::MaxRecoverable(Amount::Share(share)) => ("max-recoverable", Some(share.to_string()), None),
-        Limit::MaxRecoverable(Amount::Time(most)) => ("max-recoverable", Some(time(most)), None),
-        Limit::MaxBubble(most) => ("max-bubble", Some(time(most)), None),
-        Limit::Forbid(finding) => ("forbid", None, Some(finding)),
+    let (name, finding) = match check.limit {
+        Limit::MaxIdle(_) => ("max-idle", None),
+        Limit::MaxRecoverable(_) => ("max-recoverable", None),
+        Limit::MaxBubble(_) => ("max-bubble", None),
+        Limit::Forbid(finding) => ("forbid", Some(finding)),
     };
+    let allowed = check.limit.allowed();
     let (outcome, figure, reason) = match &check.outcome {
         Outcome::Kept(figure) => (CheckedOutcome::Kept, Some(figure), None),
         Outcome::Broken(figure) => (CheckedOutcome::Broken, Some(figure), None),

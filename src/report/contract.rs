@@ -59,6 +59,13 @@ pub struct Report {
     pub quality: Quality,
 }
 
+impl Report {
+    /// Whether any host call was recorded. Without, neither what waited nor what can be fixed is known.
+    pub fn has_host_calls(&self) -> bool {
+        self.processes.iter().flat_map(|process| &process.threads).any(|thread| thread.calls > 0)
+    }
+}
+
 /// What wrote a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
@@ -79,7 +86,7 @@ impl Default for Tool {
 pub struct Source {
     /// The file, as it was named.
     pub path: String,
-    /// Its format.
+    /// The format that it was recorded in, which stays that of a recording that was converted: `bubcap`, `kineto` or `nsys`.
     pub format: String,
     /// When it was recorded, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]

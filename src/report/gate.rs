@@ -136,8 +136,14 @@ fn devices(
     closest.map(|device| Outcome::Kept(figure(device))).into_iter().collect()
 }
 
+/// Why there is nothing to tell of a recording of devices alone.
+const NO_CALL: &str = "no host call was recorded";
+
 fn recoverable(report: &Report, limit: Amount) -> Outcome {
     let Some(replay) = &report.replay else { return Outcome::Unknown("no change was replayed".to_owned()) };
+    if replay.what_if.is_empty() && !report.has_host_calls() {
+        return Outcome::Unknown(NO_CALL.to_owned());
+    }
     if replay.withheld {
         return Outcome::Unknown("the replay's error is too large for an answer".to_owned());
     }
@@ -162,6 +168,9 @@ fn forbidden(report: &Report, finding: FindingId) -> Outcome {
     };
     if let Some(found) = findings.iter().find(|found| found.id == finding) {
         return Outcome::Broken(Figure::Finding { count: found.count, recoverable: found.recoverable_ns });
+    }
+    if !report.has_host_calls() {
+        return Outcome::Unknown(NO_CALL.to_owned());
     }
     // A finding is only made when the replay promises a gain, so without the replay its absence means nothing.
     match &report.replay {
@@ -256,6 +265,9 @@ mod tests {
         apart.replay = Some(Replay { what_if: vec![WhatIf::default(); 2], ..Replay::default() });
         let mut no_findings = samples::sync_bound();
         no_findings.findings = None;
+        let mut no_calls = samples::clean();
+        no_calls.replay = Some(Replay::default());
+        no_calls.processes.clear();
 
         for (report, limits) in [
             (no_device, all.as_slice()),
@@ -263,6 +275,7 @@ mod tests {
             (withheld, &[recoverable, forbid]),
             (apart, &[recoverable]),
             (no_findings, &[forbid]),
+            (no_calls, &[recoverable, forbid]),
         ] {
             for &limit in limits {
                 assert!(matches!(outcome(&report, limit), Outcome::Unknown(_)), "{limit:?}");

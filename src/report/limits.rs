@@ -6,6 +6,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::analysis::FindingId;
+use crate::analysis::words::{grouped, percent_of, time};
 use crate::trace::Ns;
 
 /// Why a limit cannot be understood.
@@ -49,6 +50,15 @@ impl Limit {
             Self::Forbid(finding) => format!("finding {finding}"),
         }
     }
+
+    /// What it allows, with all its digits; `None` of a finding, of which none is.
+    pub fn allowed(self) -> Option<String> {
+        match self {
+            Self::MaxIdle(share) | Self::MaxRecoverable(Amount::Share(share)) => Some(share.to_string()),
+            Self::MaxRecoverable(Amount::Time(most)) | Self::MaxBubble(most) => Some(exact(most)),
+            Self::Forbid(_) => None,
+        }
+    }
 }
 
 /// A share of a whole, exact to a billionth: `0.3`, `30%`.
@@ -65,6 +75,86 @@ impl Share {
     pub fn is_exceeded(self, part: Ns, whole: Ns) -> bool {
         i128::from(part.0) * i128::from(Self::WHOLE) > i128::from(whole.0) * i128::from(self.billionths)
     }
+
+    /// A part of a whole as a percentage, in enough digits to tell on which side of this share it is.
+    pub(super) fn tell(self, part: Ns, whole: Ns) -> String {
+        if part < Ns::ZERO || whole <= Ns::ZERO {
+            return percent_of(part, whole);
+        }
+        let (part_of, whole_of) = (i128::from(part.0), i128::from(whole.0));
+        let share = i128::from(self.billionths);
+        let apart = part_of * i128::from(Self::WHOLE) - whole_of * share;
+        if apart == 0 {
+            return self.to_string();
+        }
+        // Further away than a tenth of a per cent, which is what is shown of any share.
+        if apart.abs() >= whole_of * i128::from(Self::WHOLE / 1000) {
+            return percent_of(part, whole);
+        }
+        let own = decimals(self.billionths % (Self::WHOLE / 100), 7);
+        let digits = (own.max(1)..=MOST_DIGITS).find_map(|digits| {
+            let scale = 10_i128.pow(digits);
+            let rounded = (part_of * 100 * scale + whole_of / 2) / whole_of;
+            let side = (rounded * i128::from(Self::WHOLE / 100)).cmp(&(share * scale));
+            let told = side == apart.cmp(&0) && (rounded > 0 || part_of == 0);
+            told.then(|| format!("{} %", decimal(rounded.unsigned_abs(), digits)))
+        });
+        digits.unwrap_or_else(|| percent_of(part, whole))
+    }
+}
+
+/// The most decimals of a percentage.
+const MOST_DIGITS: u32 = 12;
+
+/// How many of so many decimals are needed.
+fn decimals(fraction: u64, places: u32) -> u32 {
+    (0..places).find(|&fewer| fraction.is_multiple_of(10_u64.pow(places - fewer))).unwrap_or(places)
+}
+
+/// A number that is given in units of its last decimal, without noughts at its end.
+fn decimal(steps: u128, places: u32) -> String {
+    let scale = 10_u128.pow(places);
+    let fraction = format!("{:0places$}", steps % scale, places = places as usize);
+    let fraction = if places == 0 { "" } else { fraction.trim_end_matches('0') };
+    let whole = grouped(u64::try_from(steps / scale).unwrap_or(u64::MAX));
+    if fraction.is_empty() { whole } else { format!("{whole}.{fraction}") }
+}
+
+/// The unit in which people read a length of time, and how many decimals it has to the nanosecond.
+fn unit_of(time: Ns) -> (&'static str, u32) {
+    match time.0.unsigned_abs() {
+        ..1_000 => ("ns", 0),
+        ..1_000_000 => ("µs", 3),
+        ..1_000_000_000 => ("ms", 6),
+        _ => ("s", 9),
+    }
+}
+
+/// A length of time with all its digits: `50 µs`, `73.62 µs`. It is not negative.
+fn exact(time: Ns) -> String {
+    let (unit, places) = unit_of(time);
+    format!("{} {unit}", decimal(u128::from(time.0.unsigned_abs()), places))
+}
+
+/// A length of time in enough digits to tell on which side of `limit` it is.
+pub(super) fn tell_time(found: Ns, limit: Ns) -> String {
+    let (ns, most) = (i128::from(found.0), i128::from(limit.0));
+    if found == limit {
+        return exact(found);
+    }
+    // What is further away than a hundredth differs in three digits.
+    if found < Ns::ZERO || (ns - most).abs() * 100 > most.max(ns) {
+        return time(found);
+    }
+    let (unit, places) = unit_of(limit);
+    let own = decimals(limit.0.unsigned_abs() % 10_u64.pow(places), places);
+    let digits = (own.max(1).min(places)..=places).find_map(|digits| {
+        let step = 10_i128.pow(places - digits);
+        let rounded = (ns + step / 2) / step;
+        let told = (rounded * step).cmp(&most) == ns.cmp(&most);
+        told.then(|| format!("{} {unit}", decimal(rounded.unsigned_abs(), digits)))
+    });
+    digits.unwrap_or_else(|| time(found))
 }
 
 impl fmt::Display for Share {
@@ -202,6 +292,67 @@ mod tests {
         for text in ["", "ms", "-1ms", "1 h", "1e3", "99999999999s"] {
             assert_eq!(parse_time(text), Err(LimitError::Time(text.to_owned())), "{text}");
         }
+    }
+
+    /// Reads a figure back that was written for people.
+    fn read(text: &str) -> f64 {
+        let (number, unit) = text.rsplit_once(' ').unwrap();
+        let scale = match unit {
+            "s" => 1e9,
+            "ms" => 1e6,
+            "µs" => 1e3,
+            _ => 1.0,
+        };
+        number.replace(',', "").trim_start_matches(['<', '>']).parse::<f64>().unwrap() * scale
+    }
+
+    /// What is read must be on the same side of the limit as what is meant.
+    #[test]
+    fn a_figure_beside_its_limit_reads_as_it_is() {
+        for (found, limit, told, allowed) in [
+            (59_456, 59_455, "59.456 µs", "59.455 µs"),
+            (59_455, 59_455, "59.455 µs", "59.455 µs"),
+            (59_456, 50_000, "59.5 µs", "50 µs"),
+            (999, 1_000, "0.999 µs", "1 µs"),
+            (1_001, 999, "1,001 ns", "999 ns"),
+            (50_010, 50_000, "50.01 µs", "50 µs"),
+            (0, 50_000, "0 ns", "50 µs"),
+        ] {
+            let limit = Limit::MaxBubble(Ns(limit));
+            let Limit::MaxBubble(most) = limit else { unreachable!() };
+            assert_eq!((tell_time(Ns(found), most), limit.allowed()), (told.to_owned(), Some(allowed.to_owned())));
+        }
+        for (part, whole, share, told) in [
+            (5_050_938, 10_000_000, "50.50937%", "50.50938 %"),
+            (5_050_937, 10_000_000, "50.50937%", "50.50937 %"),
+            (505, 1_000, "50.48%", "50.5 %"),
+            (50_461, 100_000, "50.48%", "50.46 %"),
+            (0, 1_000, "0%", "0 %"),
+            (3, 1_000_000, "0%", "0.0003 %"),
+            (0, 1_000, "0.05%", "0 %"),
+            (999_999, 1_000_000, "1", "99.9999 %"),
+            (3, 1_000_000, "30%", "<0.1 %"),
+        ] {
+            assert_eq!(share.parse::<Share>().unwrap().tell(Ns(part), Ns(whole)), told);
+        }
+        // Figures all round limits of every size.
+        for limit in [1, 7, 999, 1_000, 59_455, 50_000, 999_999, 1_000_000, 73_620_000, 2_000_000_000, 86_400_000_000_000] {
+            for by in [0, 1, 2, 9, 10, 49, 51, 333, 5_000, 123_456] {
+                for found in [limit - by, limit + by].into_iter().filter(|&found: &i64| found >= 0) {
+                    let (told, allowed) = (tell_time(Ns(found), Ns(limit)), exact(Ns(limit)));
+                    let order = read(&told).partial_cmp(&read(&allowed)).unwrap();
+                    assert_eq!(order, found.cmp(&limit), "{told} of {found}, {allowed} allowed");
+                    let share: Share = "50.50937%".parse().unwrap();
+                    let whole = Ns(10_000_000_000);
+                    let part = Ns(5_050_937_000 + found - limit);
+                    let order = read(&share.tell(part, whole)).partial_cmp(&50.50937).unwrap();
+                    assert_eq!(order, part.0.cmp(&5_050_937_000), "{}", share.tell(part, whole));
+                }
+            }
+        }
+        let whole: Share = "100%".parse().unwrap();
+        assert_eq!((whole.tell(Ns::MAX, Ns::MAX), whole.tell(Ns(1), Ns(0))), ("100 %".to_owned(), "0 %".to_owned()));
+        assert_eq!(tell_time(Ns::MAX, Ns::MAX), exact(Ns::MAX));
     }
 
     #[test]

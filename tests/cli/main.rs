@@ -396,6 +396,70 @@ fn windows_and_changes_are_taken_from_the_command_line() {
     assert_refused(bubble_report().arg(&path).args(unknown), 2, &["no call of cuNoSuchCall"]);
 }
 
+#[test]
+fn a_part_without_work_is_named_as_the_user_named_it() {
+    let path = fixture("kernels-12/sync.bubcap");
+    let part = ["--from", "0", "--to", "1us"];
+    assert_refused(bubble_report().arg(&path).args(part), 3, &["from 0.000 ms to 0.001 ms", "its work lies between"]);
+    let (_, _, stderr) = outcome(bubble_report().arg(&path).args(part));
+    assert!(!stderr.contains("--whole"), "{stderr}");
+}
+
+#[test]
+fn a_file_that_is_named_twice_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("-dash.bubcap");
+    fs::copy(fixture("kernels-1/graph.bubcap"), &path).unwrap();
+    let named = [&path, &folder.path().join(".").join("-dash.bubcap")];
+    for named in [named.to_vec(), vec![&path, &folder.path().to_owned()]] {
+        let (code, stdout, stderr) = outcome(bubble_report().args(&named));
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.starts_with("1 GPU was idle") && stderr.contains("counts once"), "{stdout}{stderr}");
+    }
+    let (code, _, stderr) = outcome(bubble_report().current_dir(folder.path()).args(["--", "-dash.bubcap"]));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn prose_fits_the_columns_that_are_there() {
+    let page = |columns: &str| {
+        let (_, stdout, _) = outcome(bubble_report().arg(fixture("kernels-4/sync.bubcap")).env("COLUMNS", columns));
+        let sentences = stdout.lines().filter(|line| line.ends_with('.')).map(|line| line.chars().count());
+        sentences.max().unwrap()
+    };
+    assert!(page("40") <= 40 && page("100") > 60 && page("100") <= 100);
+    assert!(page("none") > 60);
+}
+
+#[test]
+fn no_recording_is_lost_to_a_file_of_another_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = fixture("kernels-1/sync.bubcap");
+    let trace = folder.path().join("t.bubbles.parquet");
+    assert_eq!(outcome(bubble_report().arg("convert").arg(&spool).arg("-o").arg(&trace)).0, 0);
+    for name in ["x.csv", "x.json", "x.json.gz", "x.bubbles.parquet", "x.bubcap"] {
+        let there = folder.path().join(name);
+        for (held, own) in [(&spool, "x.bubcap"), (&trace, "x.bubbles.parquet")] {
+            fs::copy(held, &there).unwrap();
+            let before = fs::read(&there).unwrap();
+            let convert = || {
+                let mut command = bubble_report();
+                command.arg("convert").arg(&spool).arg("-o").arg(&there);
+                command
+            };
+            if name == own {
+                assert_eq!(outcome(&mut convert()).0, 0);
+            } else {
+                assert_refused(&mut convert(), 2, &[name, "would be lost"]);
+                assert_eq!(fs::read(&there).unwrap(), before);
+            }
+        }
+        // Its own older self, or whatever is no recording, goes as ever.
+        fs::write(&there, "{}").unwrap();
+        assert_eq!(outcome(bubble_report().arg("convert").arg(&spool).arg("-o").arg(&there)).0, 0, "{name}");
+    }
+}
+
 fn reported_span(path: &Path) -> i64 {
     let (_, json, _) = outcome(bubble_report().arg("analyze").arg(path).args(["--format", "json"]));
     serde_json::from_str::<Value>(&json).unwrap()["devices"][0]["span_ns"].as_i64().unwrap()

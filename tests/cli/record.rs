@@ -540,3 +540,11 @@ fn what_was_not_recorded_is_said_of_the_trace_and_of_kept_spools() {
     let (_, said) = record(&["--duration", "4s"], &format!("{{ {early}; }} & {late} & wait"));
     assert!(said.contains("./early-one inject:1") && said.contains("was recorded only until"), "{said}");
 }
+
+#[test]
+fn a_folder_that_takes_no_recording_is_named_and_nothing_else() {
+    let (code, stderr) = outcome(Command::new(program()).current_dir("/proc").args(["record", "--", "true"]));
+    assert_eq!(code, 125, "{stderr}");
+    assert!(stderr.contains("cannot record into /proc") && stderr.contains("-o"), "{stderr}");
+    assert!(!stderr.contains(".bubble-report-"), "{stderr}");
+}

@@ -326,7 +326,7 @@ fn general_assumptions<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<&'s
                 "kernels that a graph runs side by side take as long as one after the other",
                 "a graph is instantiated once, outside the recording",
                 "where no launch of a graph was recorded, it takes as long as one launch call and a fixed time for each \
-                 further node: 0.75 µs unless set otherwise, as on an H200 where every node is recorded",
+                 further node: 0.75 µs, as on an H200 where every node is recorded",
             ],
             Change::Pinned => &[SAME_SPEED],
             Change::Usual(_) => &["what held these calls up can be avoided, and slowed nothing else down"],

@@ -3,7 +3,7 @@
 use anyhow::{anyhow, bail};
 use bubblescope::analysis::replay::{CallSet, Change};
 use bubblescope::analysis::{self, Analysis, windows};
-use bubblescope::report::text::counted;
+use bubblescope::report::text::{counted, moment};
 use bubblescope::report::{self, Report};
 use bubblescope::trace::{Interval, Trace, base_name};
 
@@ -115,6 +115,17 @@ pub(crate) fn refuse_nothing(trace: &Trace, path: &str) -> Result<(), Failure> {
     Err(Failure::Nothing(anyhow!("{path} {what}{reasons}")))
 }
 
+/// In which part of a trace no work is, and where there is some.
+fn where_none(trace: &Trace, window: Window) -> String {
+    let Window::Part(part) = window else {
+        return "in its measured part; --whole looks at all of it".to_owned();
+    };
+    let first = trace.ops.start.iter().min().copied().unwrap_or_default();
+    let last = trace.ops.end.iter().max().copied().unwrap_or_default();
+    let [from, to, first, last] = [part.start, part.end, first, last].map(moment);
+    format!("from {from} to {to}; its work lies between {first} and {last}")
+}
+
 /// The same with what `changes` would gain besides the findings.
 pub(crate) fn report_with(
     trace: &Trace,
@@ -129,9 +140,7 @@ pub(crate) fn report_with(
         analysis::Options { window: window.part(trace), what_if: changes.to_vec(), ..analysis::Options::default() };
     let full = analysis::full(trace, &options);
     if full.analysis.devices.is_empty() {
-        return Err(Failure::Nothing(anyhow!(
-            "{path} has no GPU activity in its measured part; --whole looks at all of it"
-        )));
+        return Err(Failure::Nothing(anyhow!("{path} has no GPU activity {}", where_none(trace, window))));
     }
     Ok(Report::full(trace, &full, &report::Options { path: path.to_owned(), top }))
 }

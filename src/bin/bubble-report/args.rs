@@ -219,9 +219,9 @@ pub(crate) struct AnalyzeArgs {
     #[command(flatten)]
     pub(crate) window: WindowArgs,
     /// Replay the recording with a change: no-sync, remove=API, async=API, usual=API, graph, pinned, no-stream-waits,
-    /// no-default-stream, host=FACTOR, no-tracer[=NS]; several APIs are parted by commas;
+    /// no-default-stream, host=FACTOR, no-tracer[=TIME]; several APIs are parted by commas;
     /// may be given several times, which also replays all of them together
-    #[arg(long = "what-if", value_name = "CHANGE")]
+    #[arg(long = "what-if", value_name = "CHANGE", value_parser = change)]
     pub(crate) changes: Vec<Change>,
 }
 
@@ -307,6 +307,19 @@ fn whole_only(_: &str) -> Result<String, String> {
     Err("convert writes whole recordings; analyze and check look at a part of one".to_owned())
 }
 
+/// A change. What recording costs has a unit, as every other time has, or is nanoseconds.
+fn change(text: &str) -> Result<Change, String> {
+    let cost = text.split_once('=').filter(|(word, _)| word.trim() == "no-tracer");
+    let parsed = match cost {
+        Some((word, cost)) => {
+            let cost = parse_time(cost).map_err(|error| error.to_string())?;
+            format!("{word}={}", cost.0).parse()
+        }
+        None => text.parse::<Change>(),
+    };
+    parsed.map_err(|error| error.to_string())
+}
+
 /// Splits NAME=VALUE.
 fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -349,7 +362,7 @@ pub(crate) fn with_default_command(args: impl IntoIterator<Item = OsString>) -> 
     let Some(first) = args.get(1) else { return args };
     let text = first.to_string_lossy();
     let known = text == "help" || Cli::command().get_subcommands().any(|command| command.get_name() == text);
-    if !known && (text == "-" || !text.starts_with('-')) {
+    if !known && (["-", "--"].contains(&&*text) || !text.starts_with('-')) {
         args.insert(1, "analyze".into());
     }
     args
@@ -392,9 +405,21 @@ mod tests {
     }
 
     #[test]
+    fn the_cost_of_recording_takes_a_unit_as_other_times_do() {
+        for (text, ns) in [("no-tracer=1us", "1000"), ("no-tracer = 1.5 µs", "1500"), ("no-tracer=800", "800")] {
+            assert_eq!(change(text), format!("no-tracer={ns}").parse::<Change>().map_err(|error| error.to_string()));
+        }
+        assert!(change("no-tracer").is_ok() && change("host=0.5").is_ok());
+        for wrong in ["no-tracer=", "no-tracer=fast", "no-tracer=-1us", "host=1us"] {
+            assert!(change(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_trace_alone_means_analyze() {
         assert_eq!(expanded(&["bubble-report", "t.bubcap"]), ["bubble-report", "analyze", "t.bubcap"]);
         assert_eq!(expanded(&["bubble-report", "-"]), ["bubble-report", "analyze", "-"]);
+        assert_eq!(expanded(&["bubble-report", "--", "-t"]), ["bubble-report", "analyze", "--", "-t"]);
         assert_eq!(expanded(&["bubble-report", "list"]), ["bubble-report", "list"]);
         assert_eq!(expanded(&["bubble-report", "--help"]), ["bubble-report", "--help"]);
         assert_eq!(expanded(&["bubble-report"]), ["bubble-report"]);

@@ -15,14 +15,19 @@ use crate::progress::open;
 
 /// Writes what the output's name asks for.
 pub(crate) fn convert(args: &ConvertArgs) -> Outcome {
-    let (input, output) = (&args.input, &args.output);
-    match Kind::of(output)? {
-        Kind::Spool => compact(input, output)?,
+    let (input, target) = (&args.input, &args.output);
+    let kind = Kind::of(target)?;
+    // A file that is converted onto itself holds the same afterwards, unless that form cannot be opened again.
+    if kind == Kind::Csv || input.canonicalize().ok() != target.canonicalize().ok() {
+        output::refuse_to_lose(target, kind)?;
+    }
+    match kind {
+        Kind::Spool => compact(input, target)?,
         kind => {
             let trace = open(input).map_err(anyhow::Error::from)?;
-            output::write_trace(&trace, output, kind)?;
+            output::write_trace(&trace, target, kind)?;
             let events = counted(trace.event_count() as u64, "event", "events");
-            output::remark(&format!("{}: {events}", output.display()));
+            output::remark(&format!("{}: {events}", target.display()));
             trace.meta.warnings.iter().for_each(|warning| output::remark(warning));
         }
     }

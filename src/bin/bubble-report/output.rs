@@ -1,11 +1,13 @@
 //! Results to standard output, words about them to standard error.
 
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use bubblescope::atomic::{self, write_atomically};
 use bubblescope::export;
+use bubblescope::open::{Format, sniff};
 use bubblescope::report::checked::Checked;
 use bubblescope::report::gate::Verdict;
 use bubblescope::report::ranks::Ranks;
@@ -18,7 +20,7 @@ use serde::Serialize;
 use terminal_size::{Height, Width};
 
 use crate::analyze::{Window, analysis_of};
-use crate::args::Format;
+use crate::args;
 
 /// One line to standard error for a failure, unless that is a signal's doing which ends this process.
 pub(crate) fn complain(message: &str) {
@@ -34,26 +36,26 @@ pub(crate) fn remark(message: &str) {
 }
 
 /// Writes a report in the form asked for.
-pub(crate) fn report(report: &Report, format: Format) -> anyhow::Result<()> {
+pub(crate) fn report(report: &Report, format: args::Format) -> anyhow::Result<()> {
     match format {
-        Format::Json => json(report),
-        Format::Text => page(|out, style| text::render(report, out, style)),
+        args::Format::Json => json(report),
+        args::Format::Text => page(|out, style| text::render(report, out, style)),
     }
 }
 
 /// Writes a comparison in the form asked for.
-pub(crate) fn comparison(compare: &Compare, format: Format) -> anyhow::Result<()> {
+pub(crate) fn comparison(compare: &Compare, format: args::Format) -> anyhow::Result<()> {
     match format {
-        Format::Json => json(compare),
-        Format::Text => page(|out, style| text::render_compare(compare, out, style)),
+        args::Format::Json => json(compare),
+        args::Format::Text => page(|out, style| text::render_compare(compare, out, style)),
     }
 }
 
 /// Writes several recordings side by side in the form asked for.
-pub(crate) fn ranks(ranks: &Ranks, format: Format) -> anyhow::Result<()> {
+pub(crate) fn ranks(ranks: &Ranks, format: args::Format) -> anyhow::Result<()> {
     match format {
-        Format::Json => json(ranks),
-        Format::Text => page(|out, style| text::render_ranks(ranks, out, style)),
+        args::Format::Json => json(ranks),
+        args::Format::Text => page(|out, style| text::render_ranks(ranks, out, style)),
     }
 }
 
@@ -61,11 +63,11 @@ pub(crate) fn ranks(ranks: &Ranks, format: Format) -> anyhow::Result<()> {
 pub(crate) fn gate(
     verdicts: &[(String, Result<Verdict, String>)],
     checked: impl FnOnce() -> Checked,
-    format: Format,
+    format: args::Format,
 ) -> anyhow::Result<()> {
     match format {
-        Format::Json => json(&checked()),
-        Format::Text => page(|out, style| text::render_gates(verdicts, out, style)),
+        args::Format::Json => json(&checked()),
+        args::Format::Text => page(|out, style| text::render_gates(verdicts, out, style)),
     }
 }
 
@@ -87,10 +89,10 @@ pub(crate) fn report_aside(report: &Report) -> anyhow::Result<()> {
 }
 
 /// Writes a report to a file in the form asked for, text without colour.
-pub(crate) fn report_to(report: &Report, format: Format, path: &Path) -> anyhow::Result<()> {
+pub(crate) fn report_to(report: &Report, format: args::Format, path: &Path) -> anyhow::Result<()> {
     let page = match format {
-        Format::Json => json_text(report)?,
-        Format::Text => {
+        args::Format::Json => json_text(report)?,
+        args::Format::Text => {
             let mut page = Vec::new();
             text::render(report, &mut page, Style::PLAIN).context("cannot lay out the report")?;
             page
@@ -105,16 +107,17 @@ pub(crate) fn page(render: impl FnOnce(&mut Vec<u8>, Style) -> io::Result<()>) -
     delivered(anstream::stdout().lock().write_all(&page))
 }
 
-/// Columns of a page: a terminal's own number within these bounds, and the default elsewhere.
-const COLUMNS: std::ops::RangeInclusive<usize> = 80..=140;
+/// Columns of a page: as many as `COLUMNS` or the terminal says, within these bounds, and the default elsewhere.
+const COLUMNS: std::ops::RangeInclusive<usize> = 40..=140;
 
 fn laid_out(
     terminal: Option<(Width, Height)>,
     render: impl FnOnce(&mut Vec<u8>, Style) -> io::Result<()>,
 ) -> anyhow::Result<Vec<u8>> {
     let mut style = Style::default();
-    if let Some((columns, _)) = terminal {
-        style.width = usize::from(columns.0).clamp(*COLUMNS.start(), *COLUMNS.end());
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|&columns| columns > 0);
+    if let Some(columns) = said.or(terminal.map(|(columns, _)| usize::from(columns.0))) {
+        style.width = columns.clamp(*COLUMNS.start(), *COLUMNS.end());
     }
     let mut page = Vec::new();
     render(&mut page, style).context("cannot lay out the report")?;
@@ -185,8 +188,25 @@ pub(crate) fn write_trace(trace: &Trace, path: &Path, kind: Kind) -> anyhow::Res
 
 /// Whether a recording can be kept as `path`, found out before anything is recorded.
 pub(crate) fn check_target(path: &Path) -> anyhow::Result<()> {
-    Kind::of(path)?;
+    refuse_to_lose(path, Kind::of(path)?)?;
     check_file(path)
+}
+
+/// Refuses to replace a recording by a file of the other form that its name promises: nobody expects one there.
+pub(crate) fn refuse_to_lose(path: &Path, kind: Kind) -> anyhow::Result<()> {
+    let mut head = Vec::new();
+    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    if !is_file || File::open(path).and_then(|file| file.take(64).read_to_end(&mut head)).is_err() {
+        return Ok(());
+    }
+    let (form, of_name) = match sniff(&head) {
+        Some(Format::Spool) => ("a recording (.bubcap)", Kind::Spool),
+        Some(Format::TraceFile) => ("a Parquet file", Kind::TraceFile),
+        Some(Format::Nsys) => bail!("{} is an SQLite file, and would be lost: write to another name", path.display()),
+        Some(Format::Json) | None => return Ok(()),
+    };
+    ensure!(kind == of_name, "{} is {form}, and would be lost: write to another name", path.display());
+    Ok(())
 }
 
 /// Whether a file can be written at `path`.

@@ -1,5 +1,6 @@
 //! `analyze` on several files or folders: one row for each device of each.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,11 +39,16 @@ pub(crate) struct Results {
     pub(crate) files: Vec<(PathBuf, Result<Report, Failure>)>,
     /// Files in the folders that are no recordings.
     skipped: Vec<PathBuf>,
+    /// Files that are named more than once, or lie in a folder that is named as well.
+    twice: Vec<PathBuf>,
 }
 
 impl Results {
     /// Says which files were passed over.
     pub(crate) fn remark(&self) {
+        for path in &self.twice {
+            output::remark(&format!("{} is named more than once and counts once", path.display()));
+        }
         const NAMED: usize = 3;
         let names = self.skipped.iter().take(NAMED).map(|path| path.display().to_string());
         let names: Vec<String> = names.collect();
@@ -97,8 +103,9 @@ type Analyse<'a> = &'a (dyn Fn(&Trace, &str) -> Result<Report, Failure> + Sync);
 
 /// The report on every file.
 pub(crate) fn reports(named: &[PathBuf], analyse: Analyse<'_>) -> Result<Results, Failure> {
-    let (files, skipped) = files(named)?;
-    let mut results = Results { files: Vec::new(), skipped };
+    let (mut files, skipped) = files(named)?;
+    let twice = take_repeated(&mut files);
+    let mut results = Results { files: Vec::new(), skipped, twice };
     let all = analyse_all(&files, analyse);
     for (file, result) in files.into_iter().zip(all) {
         match result {
@@ -132,6 +139,19 @@ fn files(named: &[PathBuf]) -> Result<(Vec<File>, Vec<PathBuf>), Failure> {
         files.extend(recordings.into_iter().map(|path| File { path, found: true }));
     }
     if files.is_empty() { Err(no_recording(named)) } else { Ok((files, skipped)) }
+}
+
+/// Takes out the files that stand there already, under whatever name.
+fn take_repeated(files: &mut Vec<File>) -> Vec<PathBuf> {
+    let (mut known, mut repeated) = (HashSet::new(), Vec::new());
+    files.retain(|File { path, .. }| {
+        let is_new = known.insert(path.canonicalize().unwrap_or_else(|_| path.clone()));
+        if !is_new {
+            repeated.push(path.clone());
+        }
+        is_new
+    });
+    repeated
 }
 
 /// The report on each file, several at a time.

@@ -6,10 +6,9 @@ use anstyle::Style as Paint;
 
 use super::Style;
 use super::table::{labelled, paragraph};
-use super::units::{count, counted, percent_of, time};
+use super::units::{counted, percent_of, time};
 use crate::report::gate::{Figure, Outcome, Verdict};
-use crate::report::limits::{Amount, Limit};
-use crate::trace::Ns;
+use crate::report::limits::{Amount, Limit, tell_time};
 
 /// Writes each limit with its figure, and whether the gate lets the report pass.
 ///
@@ -68,22 +67,23 @@ fn line(out: &mut dyn Write, style: Style, paint: Paint, state: &str, text: &str
     labelled(out, style, (paint, &format!("{state:<8}")), (Paint::new(), text))
 }
 
-/// A figure beside what is allowed. Where rounding would show both alike, the figure is exact.
+/// A figure beside what is allowed.
 fn told(figure: &Figure, limit: Limit) -> String {
+    let allowed = limit.allowed().unwrap_or_default();
     match (figure, limit) {
         (Figure::Idle { device, idle, span }, Limit::MaxIdle(share)) => {
-            format!("GPU {device} is idle {} of its span, {share} allowed", share_of(*idle, *span, &share.to_string()))
+            format!("GPU {device} is idle {} of its span, {allowed} allowed", share.tell(*idle, *span))
         }
         (Figure::Recoverable { gain, span }, Limit::MaxRecoverable(Amount::Share(share))) => {
-            let part = share_of(*gain, *span, &share.to_string());
-            format!("{part} of the span ({}) is recoverable, {share} allowed", time(*gain))
+            let part = share.tell(*gain, *span);
+            format!("{part} of the span ({}) is recoverable, {allowed} allowed", time(*gain))
         }
         (Figure::Recoverable { gain, span }, Limit::MaxRecoverable(Amount::Time(most))) => {
             let share = percent_of(*gain, *span);
-            format!("{} ({share} of the span) is recoverable, {} allowed", length(*gain, most), time(most))
+            format!("{} ({share} of the span) is recoverable, {allowed} allowed", tell_time(*gain, most))
         }
-        (Figure::Bubble { device, length: found }, Limit::MaxBubble(most)) => {
-            format!("the longest bubble of GPU {device} is {}, {} allowed", length(*found, most), time(most))
+        (Figure::Bubble { device, length }, Limit::MaxBubble(most)) => {
+            format!("the longest bubble of GPU {device} is {}, {allowed} allowed", tell_time(*length, most))
         }
         (Figure::Finding { count: 0, .. }, limit) => format!("no {}", limit.what()),
         (Figure::Finding { count, recoverable }, limit) => {
@@ -91,24 +91,5 @@ fn told(figure: &Figure, limit: Limit) -> String {
             format!("{} is forbidden and found {times}, {} recoverable", limit.what(), time(*recoverable))
         }
         (figure, _) => format!("{figure:?}"),
-    }
-}
-
-/// A share, exact enough to differ from what is allowed.
-fn share_of(part: Ns, whole: Ns, allowed: &str) -> String {
-    let short = percent_of(part, whole);
-    if short.replace(".0 %", " %") == allowed && whole.0 > 0 {
-        format!("{:.5} %", part.0 as f64 / whole.0 as f64 * 100.0)
-    } else {
-        short
-    }
-}
-
-/// A length of time, exact where rounding would make it look like what is allowed.
-fn length(found: Ns, allowed: Ns) -> String {
-    if found != allowed && time(found) == time(allowed) {
-        format!("{} ns", count(found.0.unsigned_abs()))
-    } else {
-        time(found)
     }
 }

@@ -103,6 +103,34 @@ fn a_gain_of_several_kinds_is_about_so_much() {
     assert!(told(&report).contains("\nAt least "));
 }
 
+/// Findings are withheld where idle time is not reliable, and so are promises.
+#[test]
+fn gains_of_an_unreliable_recording_are_marked_and_not_promised() {
+    let told = |report: &Report| text(report, Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut report = samples::sync_bound();
+    let reliable = told(&report);
+    assert!(reliable.contains("can be recovered") && !reliable.contains("NOT RELIABLE"), "{reliable}");
+    report.quality = samples::unreliable().quality;
+    report.findings = None;
+    let told = told(&report);
+    let (before, gains) = told.split_once("What a change would gain").unwrap();
+    assert!(gains.trim_start().starts_with("NOT RELIABLE") && !before.contains("can be recovered"), "{told}");
+}
+
+/// A recording of devices alone.
+#[test]
+fn without_host_calls_nothing_is_said_to_be_well() {
+    let mut report = samples::sync_bound();
+    report.findings = Some(Vec::new());
+    report.sync_calls.clear();
+    for process in &mut report.processes {
+        process.threads.iter_mut().for_each(|thread| thread.calls = 0);
+    }
+    let told = text(&report, Style::PLAIN);
+    let findings = told.split_once("\nFindings\n").unwrap().1.split_once("\n\n").unwrap().0;
+    assert!(findings.contains("Not known: no host call was recorded") && !findings.contains("None"), "{findings}");
+}
+
 /// The longest bubble may be another call's than most idle time, and another cause's calls may have caused more.
 #[test]
 fn the_calls_of_most_idle_time_are_named() {
@@ -158,6 +186,15 @@ fn lines_fit_the_page_and_end_in_no_blank() {
                 assert!(!line.ends_with(' '), "{name} at {width}: {line:?}");
             }
         }
+    }
+}
+
+#[test]
+fn paragraphs_fit_a_narrow_page() {
+    for (name, text) in every(Style { width: 40, ..Style::PLAIN }) {
+        // Tables are as wide as their figures; no cell of one ends in a full stop.
+        let sentences: Vec<&str> = text.lines().filter(|line| line.ends_with('.')).collect();
+        assert!(!sentences.is_empty() && sentences.iter().all(|line| line.width() <= 40), "{name}: {text}");
     }
 }
 

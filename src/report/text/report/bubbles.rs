@@ -84,15 +84,16 @@ fn whose(bubble: &Bubble) -> String {
     match (&root.api, &root.site) {
         (Some(api), _) if blames => short(api, 26),
         (_, Some(site)) => format!("in {}", short(site, 23)),
-        (Some(api), None) => format!("{} {}", place(bubble), short(api, 19)),
+        (Some(api), None) => format!("{} {}", place(bubble, api), short(api, 19)),
         (None, None) => String::new(),
     }
 }
 
 /// Where a bubble lies beside the call that its root cause names and does not blame, as a preposition.
-fn place(bubble: &Bubble) -> &'static str {
+fn place(bubble: &Bubble, api: &str) -> &'static str {
     match bubble.root.rule {
-        // The call was over when the device ran dry: it launched what ended the bubble, or made it wait.
+        // The call was over when the device ran dry: it made what ended the bubble wait, or launched it.
+        Rule::RecordedWait if api.contains("Wait") => "held by",
         Rule::QueuedGapTooLong
         | Rule::SameGraphLaunch
         | Rule::RecordedWait
@@ -145,12 +146,12 @@ mod tests {
                 let bubble = found[&(told.device, told.start_ns)];
                 let (whose, at) = (whose(told), bubble.interval);
                 let Some(launch) = bubble.root.call.map(|call| trace.calls.interval(call)) else { continue };
-                let words = ["queued by ", "after ", "before "];
+                let words = ["queued by ", "held by ", "after ", "before "];
                 let Some(word) = words.into_iter().find(|word| whose.starts_with(word)) else { continue };
                 *said.entry(word).or_default() += 1;
                 assert!(
                     match word {
-                        "queued by " => launch.end <= at.start,
+                        "queued by " | "held by " => launch.end <= at.start,
                         "after " => launch.start <= at.start,
                         _ => launch.start > at.start,
                     },
@@ -159,7 +160,7 @@ mod tests {
                 );
             }
         }
-        assert!(said["queued by "] > 0 && said["before "] > 0, "{said:?}");
+        assert!(["queued by ", "held by ", "before "].iter().all(|word| said.contains_key(word)), "{said:?}");
     }
 
     #[test]

@@ -12,9 +12,10 @@ use crate::report::contract::{Report, SyncCall};
 pub(super) fn calls(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()> {
     if report.sync_calls.is_empty() {
         style.section(out, "Calls that wait for the GPU")?;
-        let calls = report.processes.iter().flat_map(|process| &process.threads).any(|thread| thread.calls > 0);
-        let text =
-            if calls { "None: the host never waited for the GPU." } else { "Not known: no host call was recorded." };
+        let text = match report.has_host_calls() {
+            true => "None: the host never waited for the GPU.",
+            false => "Not known: no host call was recorded.",
+        };
         return paragraph(out, style, anstyle::Style::new(), "  ", text);
     }
     let promised = report.sync_calls.iter().any(|row| row.recoverable_ns.is_some());

@@ -47,7 +47,8 @@ pub(super) fn devices(report: &Report, out: &mut dyn Write, style: Style) -> io:
         ]);
     }
     table.without_empty_columns().write(out, style, 2)?;
-    let text = "A bubble is a stretch between two pieces of work in which the GPU has none at all, on any stream.";
+    let text = "copy only: copies or memsets and no kernel. A bubble is a stretch between two pieces of work in which the GPU \
+                has none at all, on any stream.";
     paragraph(out, style, style.faint(), "  ", text)?;
     for device in &report.devices {
         collectives(device, out, style)?;

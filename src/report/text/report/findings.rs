@@ -41,6 +41,10 @@ fn none(report: &Report, style: Style) -> (anstyle::Style, String) {
     else {
         return (style.good(), nothing.to_owned());
     };
+    if !report.has_host_calls() {
+        let text = "Not known: no host call was recorded, and it is calls that patterns are told by.";
+        return (anstyle::Style::new(), text.to_owned());
+    }
     let cause = format!("{cause} ({}), {}", cause.because(), percent_of(part, device.idle_ns));
     let cause = format!("The largest cause of idle time is {cause} of it");
     let Some(bubble) = longest_of(report, device) else {

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use super::table::paragraph;
 use super::units::{count, counted, moment, percent_of, time};
 use super::{Style, names, table, units, words};
-use crate::report::contract::{IterationSource, Report};
+use crate::report::contract::{IterationSource, Report, Source};
 use crate::trace::Ns;
 
 /// Below this share of the span, idle time is not worth a word.
@@ -43,11 +43,12 @@ pub fn render(report: &Report, out: &mut impl Write, style: Style) -> io::Result
 fn recording(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()> {
     let source = &report.source;
     style.section(out, "Recording")?;
-    let named = [source.path.as_str(), source.format.as_str()].into_iter().filter(|text| !text.is_empty());
-    let mut what = named.collect::<Vec<_>>().join(", format ");
-    if let Some(when) = &source.captured_on {
-        what.push_str(&format!(", recorded {when}"));
-    }
+    let by = recorder(source).map(|by| format!("by {by}"));
+    let on = source.captured_on.as_ref().map(|when| format!("on {when}"));
+    let how: Vec<String> = by.into_iter().chain(on).collect();
+    let how = if how.is_empty() { String::new() } else { format!("recorded {}", how.join(" ")) };
+    let parts = [source.path.as_str(), how.as_str()].into_iter().filter(|text| !text.is_empty());
+    let what = parts.collect::<Vec<_>>().join(", ");
     let pairs = |pairs: &BTreeMap<String, String>, between: &str| {
         pairs.iter().map(|(name, value)| format!("{name}{between}{value}")).collect::<Vec<_>>().join(", ")
     };
@@ -70,6 +71,21 @@ fn recording(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<(
         }
     }
     Ok(())
+}
+
+/// What made a recording, whatever form its file has now.
+fn recorder(source: &Source) -> Option<String> {
+    // What is left of a damaged export says of its format only that of the file.
+    if source.machine.contains_key("recorder") {
+        return Some("bubblescope".to_owned());
+    }
+    match source.format.as_str() {
+        "" => None,
+        "bubcap" => Some("bubblescope".to_owned()),
+        "kineto" => Some("PyTorch's profiler".to_owned()),
+        "nsys" => Some("Nsight Systems".to_owned()),
+        other => Some(other.to_owned()),
+    }
 }
 
 fn iterations(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()> {

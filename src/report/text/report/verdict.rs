@@ -46,7 +46,8 @@ pub(super) fn verdict(report: &Report, out: &mut dyn Write, style: Style) -> io:
         let text = format!("{share} of that: {}{whose}{once}.", cause.because());
         paragraph(out, style, anstyle::Style::new(), "", &text)?;
     }
-    if let Some(replay) = report.replay.as_ref().filter(|replay| !replay.withheld) {
+    // What rests on idle time that is not reliable is no promise.
+    if let Some(replay) = report.replay.as_ref().filter(|replay| !replay.withheld && quality.idle_reliable) {
         let best = replay.what_if.iter().max_by_key(|what| what.gain_ns);
         if let Some(gain) = replay.all_together.as_ref().or(best).filter(|gain| gain.gain_ns > Ns::ZERO) {
             let set_up = report.findings.iter().flatten().find(|finding| finding.id == FindingId::OneTimeSetup);

@@ -22,6 +22,10 @@ pub(super) fn what_if(report: &Report, out: &mut dyn Write, style: Style) -> io:
         );
         return paragraph(out, style, style.alarm(), "  ", &text);
     }
+    if !report.quality.idle_reliable && !replay.what_if.is_empty() {
+        let text = "NOT RELIABLE, as idle time is not: what was not recorded takes no part in a replay.";
+        paragraph(out, style, style.alarm(), "  ", text)?;
+    }
     let columns = [
         ("change", Align::Left),
         ("gain", Align::Right),
