@@ -300,7 +300,9 @@ mod tests {
         nsys_export(&at("run5.db"));
         std::fs::write(at("run6"), "[{\"ph\": \"X\", \"ts\": 1}").unwrap();
         std::fs::write(at("cut.bubcap"), "cut").unwrap();
-        for (name, other) in [("empty", ""), ("log", "[12:00] ph"), ("settings", "{\"colour\": 3}"), ("notes.txt", "run1")] {
+        for (name, other) in
+            [("empty", ""), ("log", "[12:00] ph"), ("settings", "{\"colour\": 3}"), ("notes.txt", "run1")]
+        {
             std::fs::write(at(name), other).unwrap();
             std::fs::write(at(&format!("{name}.gz")), gzip(other.as_bytes())).unwrap();
         }

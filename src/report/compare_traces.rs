@@ -228,9 +228,7 @@ fn other_work(
         return Some(format!("its answer is {answer}, and that of {name} is {first_answer}"));
     }
     let differs = !is_same_work(busy, first_busy) && !is_same_work(trace.in_streams(), first_trace.in_streams());
-    differs.then(|| {
-        format!("the GPU is busy for {} per iteration, for {} in {name}", time(busy), time(first_busy))
-    })
+    differs.then(|| format!("the GPU is busy for {} per iteration, for {} in {name}", time(busy), time(first_busy)))
 }
 
 fn repetition(trace: &ComparedTrace<'_>, name: &str) -> Repetition {
@@ -425,7 +423,11 @@ mod tests {
             assert_eq!(variant.speedup.is_none(), apart.is_some(), "{apart:?}");
             let marks = apart.map(|apart| format!("not the same work: {apart}"));
             assert_eq!(variant.marks.len(), usize::from(apart.is_some()));
-            assert!(variant.marks.iter().zip(&marks).all(|(mark, begin)| mark.starts_with(begin)), "{:?}", variant.marks);
+            assert!(
+                variant.marks.iter().zip(&marks).all(|(mark, begin)| mark.starts_with(begin)),
+                "{:?}",
+                variant.marks
+            );
             let mut text = Vec::new();
             crate::report::text::render_compare(&compare, &mut text, crate::report::text::Style::PLAIN).unwrap();
             let text = String::from_utf8(text).unwrap();
@@ -445,12 +447,9 @@ mod tests {
         let unknown = "Whether the variants compute the same answer is not known";
         let differ = "THE VARIANTS DO NOT COMPUTE THE SAME ANSWER: one gives 1.5, two gives 2.5.";
         let mut all = [same, unknown, differ];
-        for (answers, said) in [
-            (["1.5", "1.5"], same),
-            (["1.5", ""], unknown),
-            (["", ""], unknown),
-            (["1.5", "2.5"], differ),
-        ] {
+        for (answers, said) in
+            [(["1.5", "1.5"], same), (["1.5", ""], unknown), (["", ""], unknown), (["1.5", "2.5"], differ)]
+        {
             let reports = [report("one", answers[0]), report("two", answers[1])];
             let traces = [0, 1].map(|at| ComparedTrace { path: "t", aligned: &by_count, report: &reports[at] });
             let compare = Compare::of_traces(&traces).unwrap();
@@ -459,7 +458,10 @@ mod tests {
             let text = String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
             all.sort_by_key(|words| *words != said);
             assert!(text.contains(all[0]) && !text.contains(all[1]) && !text.contains(all[2]), "{answers:?}: {text}");
-            assert_eq!(text.matches("answer").count() + text.matches("ANSWER").count(), 1 + usize::from(said == differ));
+            assert_eq!(
+                text.matches("answer").count() + text.matches("ANSWER").count(),
+                1 + usize::from(said == differ)
+            );
         }
     }
 

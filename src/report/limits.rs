@@ -336,7 +336,9 @@ mod tests {
             assert_eq!(share.parse::<Share>().unwrap().tell(Ns(part), Ns(whole)), told);
         }
         // Figures all round limits of every size.
-        for limit in [1, 7, 999, 1_000, 59_455, 50_000, 999_999, 1_000_000, 73_620_000, 2_000_000_000, 86_400_000_000_000] {
+        for limit in
+            [1, 7, 999, 1_000, 59_455, 50_000, 999_999, 1_000_000, 73_620_000, 2_000_000_000, 86_400_000_000_000]
+        {
             for by in [0, 1, 2, 9, 10, 49, 51, 333, 5_000, 123_456] {
                 for found in [limit - by, limit + by].into_iter().filter(|&found: &i64| found >= 0) {
                     let (told, allowed) = (tell_time(Ns(found), Ns(limit)), exact(Ns(limit)));

@@ -83,8 +83,8 @@ fn prepare(args: &RecordArgs) -> anyhow::Result<Prepared> {
     let beside = beside.canonicalize().with_context(|| format!("cannot use the folder {}", beside.display()))?;
     // The error names a folder that nobody asked for.
     let folder = Scratch::new_in(&beside, ".bubble-report-").map_err(|error| io::Error::from(error.kind()));
-    let folder = folder
-        .with_context(|| format!("cannot record into {}: name a file elsewhere with -o", beside.display()))?;
+    let folder =
+        folder.with_context(|| format!("cannot record into {}: name a file elsewhere with -o", beside.display()))?;
     let Some((program, arguments)) = args.command.split_first() else { anyhow::bail!("there is no program to record") };
     let library = library::locate(folder.path())?;
     let plan = Plan {
@@ -163,9 +163,10 @@ fn finish(args: &RecordArgs, folder: Scratch, ran: &Ran) -> anyhow::Result<()> {
 
 /// Why there is nothing.
 fn nothing(args: &RecordArgs) -> String {
-    let mut text = "nothing was recorded: no process started CUDA, or those that did were not given the environment that \
+    let mut text =
+        "nothing was recorded: no process started CUDA, or those that did were not given the environment that \
                     bubble-report sets for them (sudo, ssh and containers do not pass it on)"
-        .to_owned();
+            .to_owned();
     if args.delay.is_some() || args.capture_range.is_some() {
         text.push_str(", or what --delay and --capture-range ask for did not come");
     }

@@ -134,7 +134,9 @@ mod tests {
     #[test]
     fn what_is_said_of_the_call_is_so() {
         let mut said = std::collections::BTreeMap::<&str, u64>::new();
-        for name in ["planted/dependency", "scalar-readback/kernels-4/graph", "scalar-readback/kernels-4/none", "planted/sync"] {
+        for name in
+            ["planted/dependency", "scalar-readback/kernels-4/graph", "scalar-readback/kernels-4/none", "planted/sync"]
+        {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).with_extension("bubcap");
             let trace = open(&path).unwrap();
             let analysis = analysis::analyze(&trace, &analysis::Options::default());
