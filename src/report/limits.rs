@@ -123,9 +123,9 @@ fn decimal(steps: u128, places: u32) -> String {
 /// The unit in which people read a length of time, and how many decimals it has to the nanosecond.
 fn unit_of(time: Ns) -> (&'static str, u32) {
     match time.0.unsigned_abs() {
-        ..1_000 => ("ns", 0),
-        ..1_000_000 => ("µs", 3),
-        ..1_000_000_000 => ("ms", 6),
+        0..1_000 => ("ns", 0),
+        1_000..1_000_000 => ("µs", 3),
+        1_000_000..1_000_000_000 => ("ms", 6),
         _ => ("s", 9),
     }
 }
