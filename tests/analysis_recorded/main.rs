@@ -97,7 +97,7 @@ fn roots_are_true(what: &str, trace: &Trace, device: &DeviceAnalysis) {
             }
             _ => {}
         }
-        for call in pieces(SegmentKind::Api).filter_map(|piece| piece.call()) {
+        for call in pieces(SegmentKind::Api).filter_map(bubblescope::analysis::Segment::call) {
             let name = trace.call_name(call);
             let maps = ["cuMemSet", "cuMemMap", "cuMemAddress", "cuMemImport", "cuMemAlloc", "cuMemFree"];
             assert!(!maps.iter().any(|prefix| name.starts_with(prefix)), "{name}: {what}");
