@@ -66,6 +66,7 @@ commands! {
         CompareJson, "Export comparison (JSON)…", [with(Modifiers::COMMAND, Key::M)];
         CompareCsv, "Export comparison (CSV)…", [with(Modifiers::COMMAND, Key::K)];
         Close, "Close the trace", [with(Modifiers::COMMAND, Key::W)];
+        Quit, "Quit", [with(Modifiers::COMMAND, Key::Q)];
     }
     "Moving" {
         ZoomIn, "Zoom in at the pointer", [place(Key::W)];
@@ -85,7 +86,7 @@ commands! {
         NextInLane, "Next in the lane", [key(Key::ArrowRight), key(Key::Period)];
         PreviousInLane, "Previous in the lane", [key(Key::ArrowLeft), key(Key::Comma)];
         FollowLaunch, "From op to launch and back", [key(Key::L)];
-        Deselect, "Close, end measuring, deselect", [key(Key::Escape)];
+        Deselect, "Close, dismiss, end measuring, deselect", [key(Key::Escape)];
     }
     "Rows" {
         RowAbove, "Row above", [key(Key::ArrowUp)];

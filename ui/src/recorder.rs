@@ -216,15 +216,18 @@ impl Recording {
         !matches!(self.state, State::Ended(_))
     }
 
-    /// Asks the program to end, as Ctrl+C does, so that it can keep what it has; the second time, ends it.
+    /// Asks the program to end, as Ctrl+C does, so that it can keep what it has.
     pub fn stop(&mut self) {
-        match self.state {
-            State::Running => {
-                self.signal("INT");
-                self.state = State::Stopping;
-            }
-            State::Stopping => self.signal("KILL"),
-            State::Ended(_) => {}
+        if self.state == State::Running {
+            self.signal("INT");
+            self.state = State::Stopping;
+        }
+    }
+
+    /// Ends the program, which may lose what was recorded.
+    pub fn end(&mut self) {
+        if self.is_running() {
+            self.signal("KILL");
         }
     }
 

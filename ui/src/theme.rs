@@ -34,6 +34,9 @@ pub struct Palette {
     pub arrow: Color32,
 }
 
+/// How much of the colour of errors is in what stands behind messages.
+pub const ALERT: f32 = 0.12;
+
 /// Tones that kernels of different names have.
 pub const KERNEL_TONES: usize = KERNELS.len();
 /// Tones that ranges of different names have.
@@ -126,6 +129,10 @@ impl Palette {
         visuals.widgets.inactive.fg_stroke.color = self.text;
         visuals.weak_text_color = Some(self.weak_text);
         visuals.hyperlink_color = self.link;
+        (visuals.error_fg_color, visuals.warn_fg_color) = match self.dark {
+            true => (Color32::from_rgb(0xff, 0x9a, 0x94), Color32::from_rgb(0xff, 0xa0, 0x3c)),
+            false => (Color32::from_rgb(0xa8, 0x1a, 0x1a), Color32::from_rgb(0x8f, 0x48, 0x00)),
+        };
         visuals
     }
 
@@ -303,6 +310,37 @@ mod tests {
                         let apart = apart(seen_by(part, eye), seen_by(other, eye));
                         assert!(apart > 10.0, "{part:?} and {other:?} are only {apart} apart");
                     }
+                }
+            }
+        }
+    }
+
+    /// How well a colour is read on another, from 1 to 21 (WCAG 2.1, "contrast ratio").
+    fn contrast(text: Color32, behind: Color32) -> f32 {
+        let linear = |channel: u8| {
+            let value = f32::from(channel) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        let light = |color: Color32| {
+            0.2126 * linear(color.r()) + 0.7152 * linear(color.g()) + 0.0722 * linear(color.b()) + 0.05
+        };
+        let (text, behind) = (light(text), light(behind));
+        text.max(behind) / text.min(behind)
+    }
+
+    #[test]
+    fn what_is_told_can_be_read_in_both_themes() {
+        for palette in [Palette::DARK, Palette::LIGHT] {
+            let visuals = palette.visuals();
+            let alert = blend(visuals.panel_fill, visuals.error_fg_color, ALERT);
+            let errors = (visuals.error_fg_color, [palette.panel, palette.canvas, alert]);
+            let warnings = (visuals.warn_fg_color, [palette.panel, palette.canvas, palette.canvas_alternate]);
+            let others = (palette.text, [palette.panel, palette.canvas, alert]);
+            for (color, grounds) in [errors, warnings, others] {
+                for ground in grounds {
+                    // What WCAG asks for of small letters.
+                    let found = contrast(color, ground);
+                    assert!(found >= 4.5, "{color:?} on {ground:?}: {found}");
                 }
             }
         }

@@ -207,6 +207,17 @@ impl Timeline {
         }
     }
 
+    /// The height in which a few rows can be seen.
+    pub fn least_height(docs: usize) -> f32 {
+        minimap::height(docs) + ruler::HEIGHT + LEAST_SCROLLED + 16.0
+    }
+
+    /// Goes to the name of a trace.
+    pub fn go_to_trace(&mut self, doc: usize) {
+        let line = LineKey { doc, key: FoldKey::Trace(doc) };
+        (self.line, self.reveal) = (Some(line), Some(Reveal::Line(line)));
+    }
+
     /// Does something to the current line; what only rows can do is not done to others.
     pub fn arrange(&mut self, docs: &[Document], act: RowAct) {
         let Some(line) = self.line else { return };

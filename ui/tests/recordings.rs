@@ -29,7 +29,7 @@ fn window(variants: &[&str]) -> Harness<'static, App> {
         harness.run_steps(1);
     }
     harness.run_steps(3);
-    assert_eq!(harness.state().messages, Vec::<String>::new());
+    assert_eq!(harness.state().messages.texts(), Vec::<&str>::new());
     assert_eq!(harness.state().docs.len(), variants.len());
     harness
 }

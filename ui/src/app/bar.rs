@@ -1,32 +1,35 @@
-//! What stands around the timeline: menus, what is being loaded, messages, the first window, the list of keys.
+//! What stands around the timeline: the bar with its menus, the first window, the list of keys.
 
 use bubblescope::analysis::Cause;
 use bubblescope::trace::{ApiKind, Detail, MemoryKind, OpKind};
 use eframe::egui::{self, RichText, Sense, Ui, Vec2};
 
 use super::App;
+use super::files::stem;
 use crate::command::{COMMANDS, Command, Entry, Shortcut};
 use crate::dialog::centred;
-use crate::format;
-use crate::load::Stage;
 use crate::paint::Quads;
 use crate::panels;
 use crate::theme::Palette;
 use crate::tint::{Tint, Tints};
 
-/// Seconds for which the bar says what was saved.
-const SAVED_SHOWN: f64 = 8.0;
+/// The width in which sentences of the list of keys are set.
+const KEYS_COLUMN: f32 = 420.0;
+/// Letters of a trace's name that a menu shows.
+const MOST_OF_NAME: usize = 28;
+/// Width from which on the bar has room for the program's name.
+const NAME_FROM: f32 = 800.0;
 /// Width beside the menus from which on there is room for the buttons of frequent commands.
 const SHORTCUTS_FROM: f32 = 560.0;
-/// Height that messages take at most; more of them scroll.
-const MESSAGES_HEIGHT: f32 = 130.0;
 
 impl App {
     pub(super) fn bar_ui(&mut self, ctx: &egui::Context, ui: &mut Ui) {
         let palette = Palette::of(ui.visuals());
         ui.horizontal(|ui| {
-            ui.strong("Bubblescope");
-            ui.separator();
+            if ui.available_width() > NAME_FROM {
+                ui.strong("Bubblescope");
+                ui.separator();
+            }
             self.menus_ui(ctx, ui);
             ui.separator();
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
@@ -39,7 +42,8 @@ impl App {
                 // The menus have them all.
                 let shown = if ui.available_width() < SHORTCUTS_FROM { 1 } else { shortcuts.len() };
                 for &(command, label) in &shortcuts[..shown] {
-                    if ui.button(label).on_hover_text(hint(command.entry())).clicked() {
+                    let button = ui.add_enabled(self.can(command), egui::Button::new(label));
+                    if button.on_hover_text(hint(command.entry())).clicked() {
                         self.run(ctx, command);
                     }
                 }
@@ -61,7 +65,7 @@ impl App {
             ui.menu_button(first.group, |ui| {
                 for entry in group {
                     let keys = entry.keys.first().map(Shortcut::text).unwrap_or_default();
-                    let button = egui::Button::new(entry.title).shortcut_text(keys);
+                    let button = egui::Button::new(self.title(entry)).shortcut_text(keys);
                     if ui.add_enabled(self.can(entry.command), button).clicked() {
                         chosen = Some(entry.command);
                         ui.close();
@@ -87,117 +91,29 @@ impl App {
         }
     }
 
+    /// What a command would do now.
+    fn title(&self, entry: &Entry) -> String {
+        match (entry.command, self.docs.get(self.meant())) {
+            (Command::Close, Some(doc)) if self.docs.len() > 1 => {
+                let name = stem(&doc.name);
+                let short: String = name.chars().take(MOST_OF_NAME).collect();
+                let dots = if short.len() < name.len() { "…" } else { "" };
+                format!("{}: {short}{dots}", entry.title)
+            }
+            _ => entry.title.to_owned(),
+        }
+    }
+
     /// Whether a command has something to work on.
     fn can(&self, command: Command) -> bool {
         match command {
-            Command::Open | Command::Add | Command::Record | Command::ToggleTheme | Command::Help => true,
+            Command::Open | Command::Add | Command::Record | Command::ToggleTheme | Command::Help | Command::Quit => {
+                true
+            }
+            Command::Deselect => !self.docs.is_empty() || !self.messages.is_empty(),
             Command::CompareJson | Command::CompareCsv => self.panels.compare.figures().is_ok(),
             Command::ShowRows => self.timeline.arrangement.hides_any(),
             _ => !self.docs.is_empty(),
-        }
-    }
-
-    /// What is open, and what is being opened.
-    fn traces_ui(&mut self, ctx: &egui::Context, ui: &mut Ui, palette: &Palette) {
-        let mut cancelled = None;
-        for (at, loading) in self.loading.iter().enumerate() {
-            ui.spinner();
-            let (doing, number) = (loading.stage.doing(), loading.stage.number());
-            let name = loading.path.file_name().unwrap_or(loading.path.as_os_str()).to_string_lossy();
-            let seconds = loading.elapsed().as_secs();
-            let elapsed = if seconds > 0 { format!(" · {seconds} s") } else { String::new() };
-            let percent = loading.percent().map_or_else(String::new, |percent| format!(" · {percent} %"));
-            let (label, hint) = match loading.stage {
-                Stage::Reading | Stage::Analysing => ("Cancel", "Leaves the window as it was"),
-                Stage::Replaying => ("Stop", "Keeps the trace without findings"),
-            };
-            if ui.small_button(label).on_hover_text(hint).clicked() {
-                cancelled = Some(at);
-            }
-            // Behind the button, which would else move away from under the pointer.
-            ui.label(format!("{doing} {name}{percent} · {number} of {}{elapsed}", Stage::COUNT));
-        }
-        if !self.loading.is_empty() {
-            // The percentage and the seconds go on though nothing else happens.
-            ctx.request_repaint_after(std::time::Duration::from_millis(200));
-        }
-        if let Some(at) = cancelled {
-            self.cancel(at);
-        }
-        self.filter_told_ui(ctx, ui, palette);
-        let saved = self.saved.as_ref().filter(|(_, at)| self.now - at < SAVED_SHOWN);
-        if saved.is_some() {
-            ctx.request_repaint_after(std::time::Duration::from_secs(1));
-        }
-        let saved_ui = |ui: &mut Ui| {
-            if let Some((saved, _)) = saved {
-                ui.add(egui::Label::new(saved.as_str()).truncate());
-            }
-        };
-        if let [doc] = self.docs.as_slice() {
-            ui.label(&doc.name);
-            let closed = close_ui(ui, &doc.name);
-            ui.add(egui::Label::new(RichText::new(panels::summary(doc)).color(palette.weak_text)).truncate());
-            // Behind the figures, which stay where they are.
-            saved_ui(ui);
-            if closed {
-                self.close(0);
-            }
-        } else if saved.is_some() {
-            saved_ui(ui);
-        } else if !self.docs.is_empty() {
-            if let Some(place) = self.panels.compare.place() {
-                ui.label(RichText::new(place).color(palette.weak_text)).on_hover_text("The Compare tab changes it");
-                ui.separator();
-            }
-            let mut closed = None;
-            let area = egui::ScrollArea::horizontal().id_salt("traces");
-            let area = area.scroll_bar_visibility(egui::scroll_area::ScrollBarVisibility::AlwaysHidden);
-            area.show(ui, |ui| {
-                for (at, doc) in self.docs.iter().enumerate() {
-                    ui.label(&doc.name).on_hover_text(panels::summary(doc));
-                    if close_ui(ui, &doc.name) {
-                        closed = Some(at);
-                    }
-                }
-            });
-            if let Some(at) = closed {
-                self.close(at);
-            }
-        }
-    }
-
-    /// Tells which bubbles are gone through while the table of bubbles is filtered.
-    fn filter_told_ui(&mut self, ctx: &egui::Context, ui: &mut Ui, palette: &Palette) {
-        let Some((rows, ready)) = self.filtered_bubbles(ctx) else { return };
-        let hint = "The table of bubbles is filtered. Go through all of them again";
-        if ui.small_button("All bubbles").on_hover_text(hint).clicked() {
-            self.panels.bubbles.filter.clear();
-        }
-        let count = if ready { format::things(rows.len() as u64, "bubble", "bubbles") } else { "bubbles".to_owned() };
-        let told = format!("] and [ go through {count} with “{}”", self.panels.bubbles.filter.trim());
-        ui.label(RichText::new(told).color(palette.link));
-        ui.separator();
-    }
-
-    pub(super) fn messages_ui(&mut self, ui: &mut Ui) {
-        let mut closed = None;
-        // However many there are, what is open stays in view.
-        let area =
-            egui::ScrollArea::vertical().id_salt("messages").max_height(MESSAGES_HEIGHT).auto_shrink([false, true]);
-        area.show(ui, |ui| {
-            for (at, message) in self.messages.iter().enumerate() {
-                ui.horizontal(|ui| {
-                    if ui.small_button("Dismiss").clicked() {
-                        closed = Some(at);
-                    }
-                    let text = RichText::new(message).color(ui.visuals().error_fg_color).strong();
-                    ui.add(egui::Label::new(text).wrap());
-                });
-            }
-        });
-        if let Some(at) = closed {
-            self.messages.remove(at);
         }
     }
 
@@ -247,13 +163,15 @@ impl App {
 
     pub(super) fn help_ui(&mut self, ctx: &egui::Context) {
         let mut open = self.help;
-        centred(ctx, "Keys").open(&mut open).resizable(false).show(ctx, |ui| {
+        centred(ctx, "Keys").open(&mut open).auto_sized().show(ctx, |ui| {
             let groups: Vec<&[Entry]> = COMMANDS.chunk_by(|a, b| a.group == b.group).collect();
             ui.horizontal_top(|ui| {
                 for (at, some) in groups.chunks(2).enumerate() {
                     ui.vertical(|ui| {
-                        some.iter().for_each(|group| keys_ui(ui, group));
+                        some.iter().for_each(|group| self.keys_ui(ui, group));
                         if at + 1 == groups.len().div_ceil(2) {
+                            // Of themselves its sentences would take another width in each of the first frames.
+                            ui.set_width(KEYS_COLUMN);
                             mouse_ui(ui);
                             ui.add_space(6.0);
                             legend_ui(ui);
@@ -265,14 +183,20 @@ impl App {
         });
         self.help = open;
     }
-}
 
-/// The button beside a trace's name; tells whether it was clicked.
-fn close_ui(ui: &mut Ui, name: &str) -> bool {
-    let label = format!("Close {name}");
-    let button = ui.small_button("×").on_hover_text(&label);
-    button.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &label));
-    button.clicked()
+    fn keys_ui(&self, ui: &mut Ui, group: &[Entry]) {
+        let Some(first) = group.first() else { return };
+        ui.strong(first.group);
+        egui::Grid::new(("keys", first.group)).num_columns(2).spacing([24.0, 4.0]).show(ui, |ui| {
+            for entry in group {
+                ui.label(self.title(entry));
+                let keys: Vec<String> = entry.keys.iter().map(Shortcut::text).collect();
+                ui.monospace(keys.join("  "));
+                ui.end_row();
+            }
+        });
+        ui.add_space(6.0);
+    }
 }
 
 /// What the pointer does.
@@ -319,20 +243,6 @@ fn legend_ui(ui: &mut Ui) {
     }
     ui.weak("The colours of causes stand in the overview.");
     ui.weak("Outlined: the call to blame for the chosen bubble. Dashed: to blame for nothing, only the launch of the next op.");
-}
-
-fn keys_ui(ui: &mut Ui, group: &[Entry]) {
-    let Some(first) = group.first() else { return };
-    ui.strong(first.group);
-    egui::Grid::new(("keys", first.group)).num_columns(2).spacing([24.0, 4.0]).show(ui, |ui| {
-        for entry in group {
-            ui.label(entry.title);
-            let keys: Vec<String> = entry.keys.iter().map(Shortcut::text).collect();
-            ui.monospace(keys.join("  "));
-            ui.end_row();
-        }
-    });
-    ui.add_space(6.0);
 }
 
 /// What a command does, with its key.

@@ -168,6 +168,7 @@ impl App {
             Command::Reload => self.reload(ctx),
             Command::Add => self.ask_for(ctx, Purpose::Add),
             Command::Close => self.close(self.meant()),
+            Command::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),
             Command::Record => self.recorder.open = !self.recorder.open,
             Command::SavePng => self.ask_for(ctx, Purpose::Save(Export::Png)),
             Command::SaveSvg => self.ask_for(ctx, Purpose::Save(Export::Svg)),
@@ -229,9 +230,10 @@ impl App {
         }
     }
 
-    /// The trace that is to be closed: that of the selection, else of the current row, else the last.
-    fn meant(&self) -> usize {
-        let of = self.timeline.selected.map(|pick| pick.doc).or(self.timeline.line.map(|line| line.doc));
+    /// The trace that is to be closed: that of the selection, else the last. Where the pointer happens to be says nothing
+    /// about what is meant.
+    pub(super) fn meant(&self) -> usize {
+        let of = self.timeline.selected.map(|pick| pick.doc);
         of.filter(|doc| *doc < self.docs.len()).unwrap_or(self.docs.len().saturating_sub(1))
     }
 
@@ -315,7 +317,7 @@ impl App {
         }
     }
 
-    /// Goes one step out of what the user is in: a dialog, the measured interval, the selection.
+    /// Goes one step out of what the user is in: a dialog, messages, the measured interval, the selection.
     fn step_out(&mut self) {
         if self.dialogs.is_shown() {
             self.dialogs.close();
@@ -323,6 +325,8 @@ impl App {
             self.help = false;
         } else if self.recorder.open {
             self.recorder.open = false;
+        } else if !self.messages.is_empty() {
+            self.messages.clear();
         } else if self.timeline.measured.is_some() {
             self.timeline.measured = None;
         } else {

@@ -11,7 +11,7 @@ use bubblescope::report::{self, Report};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use eframe::egui;
 
-use super::App;
+use super::{About, App};
 use crate::background;
 use crate::dialog::{Export, Purpose};
 use crate::document::Document;
@@ -76,10 +76,7 @@ impl App {
         let folder = beside.and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
         let suggested = match (purpose, doc) {
             (Purpose::Open | Purpose::Add, _) => folder,
-            (Purpose::Save(export), Some(doc)) => {
-                let name = ENDINGS.iter().find_map(|ending| doc.name.strip_suffix(ending)).unwrap_or(&doc.name);
-                folder.join(format!("{name}.{}", export.ending()))
-            }
+            (Purpose::Save(export), Some(doc)) => folder.join(format!("{}.{}", stem(&doc.name), export.ending())),
             (Purpose::Save(_), None) => return,
         };
         let of = match purpose {
@@ -144,7 +141,11 @@ impl App {
         let (closed, rest) = std::mem::take(&mut self.loading).into_iter().partition(|one| one.order == order);
         self.loading = rest;
         let closed: Vec<Loading> = closed;
-        background::release((closed, self.replace(order, None)));
+        let document = self.replace(order, None);
+        if let Some(document) = document.as_ref().filter(|_| !self.docs.is_empty()) {
+            self.saved = Some((format!("closed {}", document.name), self.now));
+        }
+        background::release((closed, document));
         if self.docs.is_empty() {
             (self.timeline.measured, self.history) = (None, History::default());
         }
@@ -197,7 +198,9 @@ impl App {
                     };
                     in_background(move || write(bytes));
                 }
-                Err(why) => self.messages.push(format!("There is no comparison to export: {why}.")),
+                Err(why) => {
+                    self.messages.push(About::Saving, format!("There is no comparison to export: {why}."));
+                }
             },
         }
     }
@@ -206,8 +209,11 @@ impl App {
     pub(super) fn poll_writing(&mut self) {
         while let Ok(written) = self.writing.done.try_recv() {
             match written {
-                Ok(sentence) => self.saved = Some((sentence, self.now)),
-                Err(message) => self.messages.push(message),
+                Ok(sentence) => {
+                    self.messages.forget(|about| about == About::Saving);
+                    self.saved = Some((sentence, self.now));
+                }
+                Err(message) => self.messages.push(About::Saving, message),
             }
         }
     }
@@ -215,6 +221,11 @@ impl App {
 
 /// Endings of recordings.
 const ENDINGS: [&str; 5] = [".bubbles.parquet", ".bubcap", ".json.gz", ".json", ".sqlite"];
+
+/// A recording's name without its ending.
+pub(super) fn stem(name: &str) -> &str {
+    ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
+}
 
 pub(super) fn in_background(work: impl FnOnce() + Send + 'static) {
     // Without a thread the work is lost, and with it nothing but a file that can be saved again.

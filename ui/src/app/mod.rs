@@ -3,6 +3,8 @@
 mod bar;
 mod commands;
 mod files;
+mod messages;
+mod open_files;
 mod pictures;
 
 use std::cmp::Ordering;
@@ -11,7 +13,7 @@ use std::path::{Path, PathBuf};
 use bubblescope::open::recordings_in;
 use bubblescope::progress::Watch;
 use bubblescope::trace::Trace;
-use eframe::egui::{self, Ui};
+use eframe::egui::{self, Pos2, Rect, Ui};
 use serde::{Deserialize, Serialize};
 
 use crate::arrange::Arrangement;
@@ -25,12 +27,26 @@ use crate::theme::Palette;
 use crate::timeline::{Action, Timeline};
 use crate::view::{History, Viewport};
 use files::Writing;
+pub use messages::{About, Messages};
 pub use pictures::Gpu;
 
 /// Recent files that are kept.
 const MOST_RECENT: usize = 10;
 /// Recordings of a folder that are opened at most: each takes memory and rows.
 const MOST_OF_FOLDER: usize = 8;
+/// The panel below the timeline.
+const TABLES: &str = "tables";
+/// Its height, unless the overview needs more.
+const TABLES_HEIGHT: f32 = 270.0;
+/// Its least height.
+const LEAST_TABLES: f32 = 90.0;
+/// The width of the details, and their least.
+const DETAILS_WIDTH: f32 = 330.0;
+const LEAST_DETAILS: f32 = 150.0;
+/// The height that most details take.
+const DETAILS_HEIGHT: f32 = 400.0;
+/// The width that the details leave to the timeline, with its names.
+const LEAST_TIMELINE_WIDTH: f32 = 420.0;
 /// The name under which [`Kept`] is stored; another name when its fields change their meaning.
 const KEPT: &str = "bubblescope-1";
 
@@ -41,6 +57,7 @@ struct Kept {
     recent: Vec<PathBuf>,
     names_width: f32,
     details: bool,
+    tables_sized: bool,
     command: String,
     arrangement: Arrangement,
 }
@@ -59,8 +76,8 @@ pub struct App {
     pub docs: Vec<Document>,
     /// The timeline.
     pub timeline: Timeline,
-    /// Messages to the user, the newest last.
-    pub messages: Vec<String>,
+    /// What is told above the timeline.
+    pub messages: Messages,
     /// Whether the keys are listed.
     pub help: bool,
     /// Whether the details of the selection are shown.
@@ -69,6 +86,8 @@ pub struct App {
     pub tables: bool,
     /// The panel below the timeline.
     pub panels: Panels,
+    /// Whether the user has given it its height.
+    tables_sized: bool,
     /// Changes whenever something is known that was not.
     version: u64,
     /// Changes whenever the opened traces do.
@@ -122,6 +141,7 @@ impl App {
         self.recent = kept.recent;
         self.timeline.names_width = kept.names_width;
         self.details = kept.details;
+        self.tables_sized = kept.tables_sized;
         self.recorder.command = kept.command;
         self.timeline.arrangement = kept.arrangement;
     }
@@ -131,21 +151,26 @@ impl App {
         if !path.is_dir() {
             return self.open_file(ctx, path);
         }
+        let failed = About::Opening(self.asked);
         match recordings_in(path) {
             Ok((found, _)) if found.is_empty() => {
-                self.messages.push(format!("there is no recording in {}", path.display()));
+                self.messages.push(failed, format!("there is no recording in {}", path.display()));
             }
             Ok((found, _)) => {
                 if found.len() > MOST_OF_FOLDER {
                     let (folder, count) = (path.display(), found.len());
-                    self.messages.push(format!(
+                    let told = format!(
                         "{folder} holds {count} recordings, of which the first {MOST_OF_FOLDER} are opened; `bubble-report \
                          {folder}` compares them all"
-                    ));
+                    );
+                    // They are asked for next.
+                    self.messages.push(About::Opening(self.asked + 1), told);
                 }
                 found.iter().take(MOST_OF_FOLDER).for_each(|file| self.open_file(ctx, file));
             }
-            Err(error) => self.messages.push(format!("cannot read the folder {}: {error}", path.display())),
+            Err(error) => {
+                self.messages.push(failed, format!("cannot read the folder {}: {error}", path.display()));
+            }
         }
     }
 
@@ -217,7 +242,8 @@ impl App {
                     Ok(None) => return true,
                     Err(Ended) => {
                         let (name, doing) = (one.path.display(), one.stage.doing());
-                        self.messages.push(format!("a fault in Bubblescope ended it while {doing} {name}"));
+                        let told = format!("a fault in Bubblescope ended it while {doing} {name}");
+                        self.messages.push(About::Opening(one.order), told);
                         return false;
                     }
                 }
@@ -246,6 +272,11 @@ impl App {
                     self.begun = loading.together;
                     self.start_afresh();
                 }
+                // What came of earlier tries is of no interest any more; what is asked for together with it is.
+                let together = loading.together;
+                // A reload is together with nothing.
+                let is_over = |other| if together == 0 { other == order } else { other < together };
+                self.messages.forget(|about| matches!(about, About::Opening(other) if is_over(other)));
                 self.warn_of(&document);
                 if let Some(last) = loading.instead_of.filter(|last| *last > self.replaced) {
                     loading.before = self.make_room(last);
@@ -265,7 +296,7 @@ impl App {
                 false
             }
             (Loaded::Failed(message), _) => {
-                self.messages.push(message);
+                self.messages.push(About::Opening(order), message);
                 false
             }
             // The document was closed.
@@ -277,10 +308,11 @@ impl App {
     fn warn_of(&mut self, doc: &Document) {
         let losses = &doc.trace.meta.losses;
         let what = if losses.cut_bytes > 0 { "was cut off" } else { "is cut off or damaged" };
-        let text = format!("{} {what}; what came before is shown. The tab Quality says what is missing.", doc.name);
-        self.messages.retain(|message| *message != text);
+        let about = About::Trace(doc.order);
+        self.messages.forget(|other| other == about);
         if losses.cut_bytes > 0 || losses.is_damaged() {
-            self.messages.push(text);
+            let text = format!("{} {what}; what came before is shown. The tab Quality says what is missing.", doc.name);
+            self.messages.push(about, text);
         }
     }
 
@@ -310,6 +342,9 @@ impl App {
     fn replace(&mut self, order: u64, document: Option<Document>) -> Option<Document> {
         let at = self.docs.partition_point(|other| other.order < order);
         let before = self.docs.get(at).is_some_and(|doc| doc.order == order).then(|| self.docs.remove(at));
+        if document.is_none() {
+            self.messages.forget(|about| about == About::Trace(order));
+        }
         let more = usize::from(document.is_some());
         let moved = |mut pick: Pick| match pick.doc.cmp(&at) {
             Ordering::Less => Some(pick),
@@ -349,6 +384,7 @@ impl App {
                 for before in std::mem::take(&mut loading.before) {
                     // What others were opened instead of does not come back beside them.
                     if before.order == loading.order || before.order <= self.replaced {
+                        self.warn_of(&before);
                         let order = before.order;
                         self.replace(order, Some(before));
                     }
@@ -363,14 +399,41 @@ impl App {
         }
     }
 
+    /// The height that the panel below the timeline takes at most: a few rows stay in sight.
+    fn most_for_tables(&self, room: f32) -> f32 {
+        (room - Timeline::least_height(self.docs.len())).max(LEAST_TABLES.min(room / 2.0))
+    }
+
+    /// Gives the panel below the timeline the height that the overview takes, unless the rows or the details need it, for as
+    /// long as the user has not given it another.
+    fn size_tables(&mut self, ui: &Ui) {
+        let id = ui.scope_id().with(TABLES);
+        let is_dragged = ui.ctx().read_response(id.with("__resize")).is_some_and(|edge| edge.dragged());
+        self.tables_sized |= is_dragged;
+        let Some(needed) = self.panels.overview_height.filter(|_| !self.tables_sized) else { return };
+        let room = ui.available_height();
+        let beside = if self.details { DETAILS_HEIGHT } else { 0.0 };
+        let spare = room - self.timeline.height(&self.docs).max(beside);
+        let height = needed.min(spare).max(TABLES_HEIGHT).min(self.most_for_tables(room)).round();
+        let area = ui.available_rect_before_wrap();
+        let outer_rect = Rect::from_min_max(Pos2::new(area.left(), area.bottom() - height), area.max);
+        ui.ctx().data_mut(|data| data.insert_persisted(id, egui::containers::panel::PanelState { outer_rect }));
+    }
+
     /// Shows one frame.
     pub fn frame(&mut self, ui: &mut Ui) {
         let ctx = ui.ctx().clone();
         self.now = ctx.input(|input| input.time);
         self.poll();
         self.poll_writing();
-        if let Some(path) = self.recorder.poll() {
-            self.open(&ctx, &path);
+        match self.recorder.poll() {
+            Some(Ok(path)) => {
+                self.messages.forget(|about| about == About::Recording);
+                self.open(&ctx, &path);
+            }
+            // The window that records says it itself.
+            Some(Err(why)) if !self.recorder.open => self.messages.push(About::Recording, why),
+            Some(Err(_)) | None => {}
         }
         self.dropped(&ctx);
         self.keys(&ctx);
@@ -381,15 +444,14 @@ impl App {
             self.align();
         }
         egui::Panel::top("bar").show(ui, |ui| self.bar_ui(&ctx, ui));
-        if !self.messages.is_empty() {
-            let fill = ui.visuals().error_fg_color.gamma_multiply(0.16);
-            let frame = egui::Frame::side_top_panel(ui.style()).fill(ui.visuals().panel_fill.blend(fill));
-            egui::Panel::top("messages").frame(frame).show(ui, |ui| self.messages_ui(ui));
-        }
+        self.messages.panel_ui(ui);
         let mut actions = Vec::new();
         let mut chosen = Vec::new();
         if self.tables && !self.docs.is_empty() {
-            egui::Panel::bottom("tables").resizable(true).default_size(270.0).show(ui, |ui| {
+            self.size_tables(ui);
+            let most = self.most_for_tables(ui.available_height());
+            let panel = egui::Panel::bottom(TABLES).resizable(true).default_size(TABLES_HEIGHT.min(most));
+            panel.min_size(LEAST_TABLES.min(most)).max_size(most).show(ui, |ui| {
                 // Without it the panel would take the size of what it shows at the moment.
                 ui.set_min_height(ui.available_height());
                 let versions = Versions { traces: self.traces, known: self.version };
@@ -398,7 +460,9 @@ impl App {
         }
         let mut findings = false;
         if self.details && !self.docs.is_empty() {
-            egui::Panel::right("details").default_size(330.0).show(ui, |ui| {
+            let most = (ui.available_width() - LEAST_TIMELINE_WIDTH).max(LEAST_DETAILS);
+            let panel = egui::Panel::right("details").default_size(DETAILS_WIDTH.min(most));
+            panel.min_size(LEAST_DETAILS.min(most)).max_size(most).show(ui, |ui| {
                 egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
                     findings = panels::details_ui(ui, &self.docs, &self.timeline, &mut actions);
                 });
@@ -450,6 +514,7 @@ impl eframe::App for App {
             recent: self.recent.clone(),
             names_width: self.timeline.names_width,
             details: self.details,
+            tables_sized: self.tables_sized,
             command: self.recorder.command.clone(),
             arrangement: self.timeline.arrangement.clone(),
         };

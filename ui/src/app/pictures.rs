@@ -13,7 +13,7 @@ use eframe::egui::{self, Rect, Vec2};
 use eframe::egui_wgpu::{self, RendererOptions, ScreenDescriptor};
 use eframe::wgpu;
 
-use super::App;
+use super::{About, App};
 use super::files::in_background;
 use crate::caption::Caption;
 use crate::svg;
@@ -211,7 +211,7 @@ impl App {
     /// Saves a picture in pixels, as wide as the timeline.
     pub(super) fn save_png(&mut self, ctx: &egui::Context, width: f32, path: PathBuf) {
         let Some(gpu) = self.gpu.clone() else {
-            return self.messages.push("cannot save the picture: nothing can paint it".to_owned());
+            return self.messages.push(About::Saving, "cannot save the picture: nothing can paint it".to_owned());
         };
         let side = gpu.device.limits().max_texture_dimension_2d as usize;
         let sheet = Sheet::paint(ctx, self, width, false, side);

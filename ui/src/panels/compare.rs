@@ -101,7 +101,7 @@ impl Comparison {
     pub fn figures(&self) -> Result<&Compare, &str> {
         match self.found() {
             Some(found) => found.compare.as_ref().map_err(String::as_str),
-            None => Err("two to four traces must be open, and analysed"),
+            None => Err("two or more traces must be open, and analysed"),
         }
     }
 
@@ -159,7 +159,7 @@ impl Comparison {
     /// Shows the comparison.
     pub fn show(&mut self, ui: &mut Ui, docs: &[Document]) -> Option<Chosen> {
         if docs.len() < 2 {
-            ui.label("Open two to four traces of the same work to compare them: with and without its syncs, say.");
+            ui.label("Open two or more traces of the same work to compare them: with and without its syncs, say.");
             return None;
         }
         let before = self.align();
@@ -185,7 +185,9 @@ impl Comparison {
                 ui.label(format!("No figures per iteration: {why}."));
             }
             Ok(compare) => {
-                egui::ScrollArea::both().id_salt("compare").auto_shrink(false).show(ui, |ui| compare_ui(ui, compare));
+                let width = ui.available_width();
+                let area = egui::ScrollArea::both().id_salt("compare").auto_shrink(false);
+                area.show(ui, |ui| compare_ui(ui, compare, width));
             }
         }
         if chose {
@@ -242,7 +244,8 @@ fn align_ui(ui: &mut Ui, align: &mut Align, places: &Places) -> bool {
     chose
 }
 
-fn compare_ui(ui: &mut Ui, compare: &Compare) {
+/// Shows the figures, and below them, in the width that is in sight, what they are worth.
+fn compare_ui(ui: &mut Ui, compare: &Compare, width: f32) {
     let palette = Palette::of(ui.visuals());
     let longest = compare.variants.iter().filter_map(wall).max().unwrap_or(1).max(1);
     egui::Grid::new("variants").striped(true).num_columns(8).spacing([18.0, 6.0]).show(ui, |ui| {
@@ -286,9 +289,57 @@ fn compare_ui(ui: &mut Ui, compare: &Compare) {
         palette.weak_text,
         format!("Per iteration, told apart by {}. Recording takes part in the times.", compare.aligned_by),
     );
-    for warning in &compare.warnings {
-        ui.colored_label(ui.visuals().warn_fg_color, warning);
+    ui.scope(|ui| {
+        ui.set_max_width(width - ui.spacing().scroll.allocated_width());
+        for remark in compare.warnings.iter().cloned().chain(remarks(compare)) {
+            ui.add(egui::Label::new(RichText::new(remark).color(ui.visuals().warn_fg_color)).wrap());
+        }
+    });
+}
+
+/// How a clause begins that says that a variant did something else.
+const OTHER_WORK: &str = "not the same work";
+
+/// What speaks against the figures of a variant, a clause each.
+fn clauses(variant: &Variant) -> Vec<String> {
+    let unusable = variant.unusable.iter().map(|why| format!("no figures: {why}"));
+    let unreliable = variant.recorded.as_ref().filter(|recorded| !recorded.idle_reliable);
+    let reasons = unreliable.into_iter().flat_map(|recorded| &recorded.reasons);
+    unusable.chain(variant.marks.iter().chain(reasons).cloned()).collect()
+}
+
+/// What speaks against the figures, line by line: what is of one kind stands together, and what is the same is said once
+/// of all that it holds for.
+fn remarks(compare: &Compare) -> Vec<String> {
+    let mut kinds: Vec<(String, Vec<(String, Vec<&str>)>)> = Vec::new();
+    for variant in &compare.variants {
+        for clause in clauses(variant) {
+            let clause = clause.trim_end_matches('.');
+            let (kind, rest) = clause.split_once(": ").unwrap_or((clause, ""));
+            let at = kinds.iter().position(|(other, _)| other == kind).unwrap_or_else(|| {
+                kinds.push((kind.to_owned(), Vec::new()));
+                kinds.len() - 1
+            });
+            let said = &mut kinds[at].1;
+            match said.iter_mut().find(|(other, _)| other == rest) {
+                Some((_, names)) => names.push(&variant.variant),
+                None => said.push((rest.to_owned(), vec![&variant.variant])),
+            }
+        }
     }
+    let mut lines = Vec::new();
+    for (kind, said) in kinds {
+        match said.as_slice() {
+            [(rest, names)] if rest.is_empty() => lines.push(format!("(!) {}: {kind}.", names.join(", "))),
+            [(rest, names)] => lines.push(format!("(!) {}: {kind}: {rest}.", names.join(", "))),
+            _ => {
+                lines.push(format!("(!) {kind}:"));
+                let each = said.iter().map(|(rest, names)| format!("      {}: {rest}.", names.join(", ")));
+                lines.extend(each);
+            }
+        }
+    }
+    lines
 }
 
 fn wall(variant: &Variant) -> Option<i64> {
@@ -296,31 +347,29 @@ fn wall(variant: &Variant) -> Option<i64> {
 }
 
 fn variant_ui(ui: &mut Ui, variant: &Variant, longest: i64, palette: &Palette) {
-    let unreliable = variant.recorded.as_ref().filter(|recorded| !recorded.idle_reliable);
-    let reasons = unreliable.into_iter().flat_map(|recorded| &recorded.reasons);
-    let mut marks = variant.marks.iter().chain(reasons).peekable();
-    if marks.peek().is_some() {
-        ui.vertical(|ui| {
-            ui.label(&variant.variant);
-            for mark in marks {
-                ui.label(RichText::new(mark).size(11.0).color(ui.visuals().warn_fg_color));
-            }
-        });
-    } else {
-        // On one line with its figures.
+    let clauses = clauses(variant);
+    if clauses.is_empty() {
         ui.label(&variant.variant);
+    } else {
+        let name = format!("{} (!)", variant.variant);
+        ui.colored_label(ui.visuals().warn_fg_color, name).on_hover_text(clauses.join("\n"));
     }
-    if let Some(why) = &variant.unusable {
+    if variant.unusable.is_some() {
         for _ in 0..6 {
             ui.label("–");
         }
-        ui.colored_label(ui.visuals().warn_fg_color, format!("No figures: {why}."));
         return;
     }
     ui.label(format::count(variant.iterations));
     let wall = wall(variant);
     ui.label(wall.map_or_else(|| "–".to_owned(), format::duration));
-    ui.label(variant.speedup.map_or_else(|| "–".to_owned(), |speedup| format!("{:.2} ×", speedup.ratio)));
+    // How fast other work is done says nothing.
+    let other_work = variant.marks.iter().find(|mark| mark.starts_with(OTHER_WORK));
+    match (variant.speedup, other_work) {
+        (Some(speedup), None) => ui.label(format!("{:.2} ×", speedup.ratio)),
+        (_, None) => ui.label("–").on_hover_text("there is nothing to compare it with, or the answers differ"),
+        (_, Some(why)) => ui.label("–").on_hover_text(why),
+    };
     let Some(recorded) = &variant.recorded else {
         ui.label("not recorded");
         return;
@@ -346,4 +395,34 @@ fn bar_ui(ui: &mut Ui, recorded: &PerIteration, longest: i64, palette: &Palette)
         text.push_str(&format!("{name}: {}\n", format::duration(part.0)));
     }
     response.on_hover_text(text.trim_end());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_speaks_against_figures_is_said_once_of_all_that_it_holds_for() {
+        let variant = |name: &str, marks: &[&str]| Variant {
+            variant: name.to_owned(),
+            marks: marks.iter().map(|mark| (*mark).to_owned()).collect(),
+            ..Variant::default()
+        };
+        let (cut, other) = ("it was cut: 7 bytes after its last whole record", "not the same work: busy for 1 µs");
+        let mut compare = Compare { variants: vec![variant("a", &[]), variant("b", &[cut])], ..Compare::default() };
+        assert_eq!(remarks(&compare), [format!("(!) b: {cut}.")]);
+        compare.variants.push(variant("c", &[cut, other]));
+        compare.variants.push(variant("d", &["not the same work: busy for 2 µs", "its times are unreliable"]));
+        compare.variants.push(Variant { unusable: Some("it is empty".to_owned()), ..variant("e", &[]) });
+        let both = format!("(!) b, c: {cut}.");
+        let expected = [
+            both.as_str(),
+            "(!) not the same work:",
+            "      c: busy for 1 µs.",
+            "      d: busy for 2 µs.",
+            "(!) d: its times are unreliable.",
+            "(!) e: no figures: it is empty.",
+        ];
+        assert_eq!(remarks(&compare), expected);
+    }
 }

@@ -77,6 +77,8 @@ pub struct Panels {
     pub tab: Tab,
     /// What it showed in the last frame.
     shown: Option<Tab>,
+    /// The height in which the overview needs not be scrolled, with all around it, once it was shown.
+    pub overview_height: Option<f32>,
     /// What can be fixed.
     pub findings: FindingsPanel,
     /// The table of bubbles.
@@ -149,7 +151,8 @@ impl Panels {
         match self.tab {
             Tab::Overview => {
                 let area = egui::ScrollArea::vertical().id_salt("overview").auto_shrink(false);
-                area.show(ui, |ui| {
+                let top = ui.cursor().top() - ui.max_rect().top();
+                let shown = area.show(ui, |ui| {
                     for (at, doc) in docs.iter().enumerate() {
                         match overview_ui(ui, doc, docs.len() > 1) {
                             Some(Wanted::Findings) => self.tab = Tab::Findings,
@@ -158,6 +161,8 @@ impl Panels {
                         }
                     }
                 });
+                let margin = egui::Frame::side_top_panel(ui.style()).total_margin().sum().y;
+                self.overview_height = Some(top + shown.content_size.y + margin);
             }
             Tab::Findings => chosen.extend(self.findings.show(ui, docs, version)),
             Tab::Bubbles => {

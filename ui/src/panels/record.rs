@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use eframe::egui::{self, Context, RichText, Ui};
+use eframe::egui::{self, Align, Context, Layout, Rect, RichText, Sense, Ui, UiBuilder, Vec2};
 use workloads::{VariantInfo, WorkloadInfo};
 
 use crate::dialog::centred;
@@ -18,6 +18,25 @@ enum Kind {
     Workload,
     /// A command.
     Command,
+}
+
+/// The size of the window, if the screen has room for it. It stays the same whatever is recorded, so that no
+/// button moves away from under the pointer.
+const SIZE: Vec2 = Vec2::new(694.0, 540.0);
+/// What is left of the screen around it.
+const AROUND: Vec2 = Vec2::splat(20.0);
+/// The room for what has come of it.
+const STATUS_HEIGHT: f32 = 52.0;
+/// The least room for what the recorder says.
+const LEAST_LOG: f32 = 80.0;
+
+/// A recording that was started.
+#[derive(Debug)]
+struct Run {
+    kind: Kind,
+    recording: Recording,
+    /// Why it failed, if it did.
+    failed: Option<String>,
 }
 
 /// The window that records.
@@ -36,7 +55,8 @@ pub struct Recorder {
     options: Vec<u64>,
     /// Where to record into, when it was typed.
     output: Option<String>,
-    running: Option<Recording>,
+    run: Option<Run>,
+    /// Why nothing was started.
     error: Option<String>,
 }
 
@@ -85,46 +105,118 @@ impl Recorder {
         let (wake, output) = (ctx.clone(), self.output());
         let mut command = Command::new(program);
         command.args(self.subject()?.arguments(&output));
-        self.running = Some(Recording::start(command, output, move || wake.request_repaint())?);
+        let recording = Recording::start(command, output, move || wake.request_repaint())?;
+        self.run = Some(Run { kind: self.kind, recording, failed: None });
         Ok(())
     }
 
-    /// Takes what the recorder has said; gives the file when there is a new recording.
-    pub fn poll(&mut self) -> Option<PathBuf> {
-        let recording = self.running.as_mut()?;
-        let status = recording.poll()?;
+    /// Takes what the recorder has said; gives the file when there is a new recording, or why there is none.
+    pub fn poll(&mut self) -> Option<Result<PathBuf, String>> {
+        let run = self.run.as_mut()?;
+        let status = run.recording.poll()?;
         if !status.success() {
-            self.error = Some(match status.code() {
+            run.failed = Some(match status.code() {
                 Some(4) => "No usable GPU or CUPTI: `bubble-report doctor` says what is missing.".to_owned(),
-                Some(code) => format!("The recorder ended with exit code {code}; what it said stands below."),
+                Some(code) => format!("The recorder ended with exit code {code}."),
                 None => "The recorder was ended by a signal.".to_owned(),
             });
         }
-        recording.output.is_file().then(|| recording.output.clone())
+        let output = run.recording.output.clone();
+        Some(if output.is_file() { Ok(output) } else { Err(run.status().0) })
     }
 
     /// Whether something is being recorded.
     pub fn is_running(&self) -> bool {
-        self.running.as_ref().is_some_and(Recording::is_running)
+        self.run.as_ref().is_some_and(|run| run.recording.is_running())
+    }
+
+    /// What has come of what was started, in words.
+    pub fn status(&self) -> Option<String> {
+        self.run.as_ref().map(|run| run.status().0)
     }
 
     /// What the recorder said.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
-        self.running.iter().flat_map(|recording| &recording.lines).map(String::as_str)
+        self.run.iter().flat_map(|run| &run.recording.lines).map(String::as_str)
     }
 
     /// Shows the window.
     pub fn show(&mut self, ctx: &Context) {
         let mut open = self.open;
-        centred(ctx, "Record").open(&mut open).default_width(640.0).show(ctx, |ui| {
-            self.contents_ui(ctx, ui);
+        let size = SIZE.min(ctx.content_rect().size() - AROUND).max(Vec2::splat(100.0));
+        centred(ctx, "Record").open(&mut open).fixed_size(size).show(ctx, |ui| {
+            let all = ui.available_rect_before_wrap();
+            ui.allocate_rect(all, Sense::hover());
+            self.contents_ui(ctx, ui, all);
         });
         self.open = open;
     }
 
-    fn contents_ui(&mut self, ctx: &Context, ui: &mut Ui) {
+    /// From top to bottom: what to record, what the recorder says, what has come of it, and the buttons.
+    fn contents_ui(&mut self, ctx: &Context, ui: &mut Ui, all: Rect) {
+        let (gap, button) = (ui.spacing().item_spacing.y, ui.spacing().interact_size.y + 4.0);
+        let (above_buttons, buttons) = all.split_top_bottom_at_y(all.bottom() - button);
+        let (upper, status) = above_buttons.split_top_bottom_at_y(above_buttons.bottom() - STATUS_HEIGHT - gap);
+        let mut part = |ui: &mut Ui, rect: Rect, layout: Layout, show: &mut dyn FnMut(&mut Self, &mut Ui)| {
+            ui.scope_builder(UiBuilder::new().max_rect(rect).layout(layout), |ui| show(self, ui));
+        };
+        let down = Layout::top_down(Align::Min);
+        part(ui, upper, down, &mut |this, ui| {
+            let height = (upper.height() - LEAST_LOG).max(0.0);
+            let area = egui::ScrollArea::vertical().id_salt("what to record").auto_shrink([false, true]);
+            area.max_height(height).min_scrolled_height(height).show(ui, |ui| this.what_ui(ui));
+            this.lines_ui(ui);
+        });
+        part(ui, status, down, &mut |this, ui| this.status_ui(ui));
+        part(ui, buttons, Layout::left_to_right(Align::Center), &mut |this, ui| this.buttons_ui(ctx, ui));
+    }
+
+    /// The buttons: none ever takes the place of another.
+    fn buttons_ui(&mut self, ctx: &Context, ui: &mut Ui) {
+        let state = self.run.as_ref().map(|run| run.recording.state());
         let running = self.is_running();
-        ui.add_enabled_ui(!running, |ui| {
+        if ui.add_enabled(!running, egui::Button::new("Start recording")).clicked() {
+            self.error = self.start(ctx).err();
+        }
+        if running {
+            ui.spinner();
+        }
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            let end = ui.add_enabled(state == Some(State::Stopping), egui::Button::new("End it now"));
+            let end = end.on_hover_text("At once, which may lose what was recorded");
+            let stop = ui.add_enabled(state == Some(State::Running), egui::Button::new("Stop"));
+            let stop = stop.on_hover_text("As Ctrl+C does, so that what was recorded is kept");
+            if let Some(run) = &mut self.run {
+                if stop.clicked() {
+                    run.recording.stop();
+                }
+                if end.clicked() {
+                    run.recording.end();
+                }
+            }
+        });
+    }
+
+    /// What was started, if it is of the kind that is shown.
+    fn shown(&self) -> Option<&Run> {
+        self.run.as_ref().filter(|run| run.recording.is_running() || run.kind == self.kind)
+    }
+
+    fn status_ui(&self, ui: &mut Ui) {
+        let told = match &self.error {
+            Some(error) => Some((error.clone(), true)),
+            None => self.shown().map(Run::status),
+        };
+        let Some((text, failed)) = told else { return };
+        let color = if failed { ui.visuals().error_fg_color } else { ui.visuals().text_color() };
+        egui::ScrollArea::vertical().id_salt("status").auto_shrink(false).show(ui, |ui| {
+            ui.add(egui::Label::new(RichText::new(text).color(color)).wrap());
+        });
+    }
+
+    fn what_ui(&mut self, ui: &mut Ui) {
+        let kind = self.kind;
+        ui.add_enabled_ui(!self.is_running(), |ui| {
             ui.horizontal(|ui| {
                 ui.radio_value(&mut self.kind, Kind::Workload, "A bundled workload");
                 ui.radio_value(&mut self.kind, Kind::Command, "A command");
@@ -148,29 +240,9 @@ impl Recorder {
                 ui.add(field.hint_text(suggested).desired_width(500.0)).labelled_by(label.id);
             });
         });
-        ui.add_space(4.0);
-        ui.horizontal(|ui| {
-            if running {
-                let stopping = self.running.as_ref().map(Recording::state) == Some(State::Stopping);
-                ui.spinner();
-                let text = if stopping { "End it now" } else { "Stop" };
-                let hint = "The first time as Ctrl+C does, so that what was recorded is kept";
-                if ui.button(text).on_hover_text(hint).clicked()
-                    && let Some(recording) = &mut self.running
-                {
-                    recording.stop();
-                }
-            } else if ui.button("Start recording").clicked() {
-                self.error = self.start(ctx).err();
-            }
-            if let Some(recording) = &self.running {
-                ui.weak(format!("into {}", recording.output.display()));
-            }
-        });
-        if let Some(error) = &self.error {
-            ui.add(egui::Label::new(RichText::new(error).color(ui.visuals().error_fg_color)).wrap());
+        if self.kind != kind {
+            self.error = None;
         }
-        self.lines_ui(ui);
     }
 
     fn workload_ui(&mut self, ui: &mut Ui) {
@@ -188,7 +260,7 @@ impl Recorder {
             list.response.labelled_by(label.id);
             ui.end_row();
             ui.label("");
-            ui.colored_label(palette.weak_text, info.summary);
+            weak_ui(ui, info.summary, &palette);
             ui.end_row();
             let label = ui.label("Variant");
             let variant: Option<&VariantInfo> = info.variants.get(self.variant);
@@ -202,7 +274,7 @@ impl Recorder {
             list.response.labelled_by(label.id);
             ui.end_row();
             ui.label("");
-            ui.colored_label(palette.weak_text, variant.map_or("", |variant| variant.summary));
+            weak_ui(ui, variant.map_or("", |variant| variant.summary), &palette);
             ui.end_row();
             if self.options.len() != info.options.len() {
                 self.options = info.options.iter().map(|option| option.default).collect();
@@ -213,7 +285,7 @@ impl Recorder {
                     let step = option.multiple_of.max(1);
                     ui.add(egui::DragValue::new(value).range(option.min..=option.max)).labelled_by(label.id);
                     *value = (*value / step * step).clamp(option.min, option.max);
-                    ui.colored_label(palette.weak_text, option.help);
+                    weak_ui(ui, option.help, &palette);
                 });
                 ui.end_row();
             }
@@ -223,16 +295,88 @@ impl Recorder {
         }
     }
 
-    /// What the recorder said.
+    /// What the recorder said, in as many rows as it takes.
     fn lines_ui(&self, ui: &mut Ui) {
-        let Some(recording) = self.running.as_ref().filter(|recording| !recording.lines.is_empty()) else { return };
+        let Some(run) = self.shown().filter(|run| !run.recording.lines.is_empty()) else { return };
         ui.separator();
-        let height = ui.text_style_height(&egui::TextStyle::Monospace);
-        let area = egui::ScrollArea::both().id_salt("output").stick_to_bottom(true).max_height(260.0);
-        area.auto_shrink(false).show_rows(ui, height, recording.lines.len(), |ui, shown| {
-            for line in recording.lines.range(shown) {
-                ui.add(egui::Label::new(RichText::new(line).monospace()).extend());
+        let font = egui::TextStyle::Monospace.resolve(ui.style());
+        let (letter, height) = ui.fonts_mut(|fonts| (fonts.glyph_width(&font, 'm'), fonts.row_height(&font)));
+        let width = ui.available_width() - ui.spacing().scroll.allocated_width();
+        let rows: Vec<&str> =
+            run.recording.lines.iter().flat_map(|line| rows(line, (width / letter.max(1.0)) as usize)).collect();
+        let area = egui::ScrollArea::vertical().id_salt("output").stick_to_bottom(true).auto_shrink(false);
+        area.show_rows(ui, height, rows.len(), |ui, shown| {
+            for row in rows.get(shown).unwrap_or_default() {
+                ui.add(egui::Label::new(RichText::new(*row).monospace()).extend());
             }
         });
+    }
+}
+
+impl Run {
+    /// What has come of it, and whether that is bad.
+    fn status(&self) -> (String, bool) {
+        let output = self.recording.output.display();
+        match self.recording.state() {
+            State::Running => return (format!("Recording into {output}"), false),
+            State::Stopping => return (format!("Stopping: what was recorded is being kept in {output}"), false),
+            State::Ended(_) => {}
+        }
+        let failed = self.failed.as_deref();
+        if self.recording.output.is_file() {
+            return match failed {
+                Some(why) => (format!("{why} What was recorded is in {output}"), true),
+                None => (format!("Recorded into {output}"), false),
+            };
+        }
+        // The recorder's own last word says why.
+        let own = self.recording.lines.iter().rev().find_map(|line| line.strip_prefix(OWN));
+        let why = own.map(|own| format!("{}.", own.trim_end_matches('.')));
+        let why = why.map(|why| why.strip_prefix("nothing was recorded: ").map(str::to_owned).unwrap_or(why));
+        let told = [Some("Nothing was recorded."), failed, why.as_deref()].into_iter().flatten();
+        (told.map(sentence).collect::<Vec<_>>().join(" "), true)
+    }
+}
+
+/// How the recorder's own lines begin, among those of the program that it records.
+const OWN: &str = "bubble-report: ";
+
+/// With a capital letter at its beginning.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A line cut into rows of this many letters.
+fn rows(line: &str, letters: usize) -> impl Iterator<Item = &str> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let line = rest?;
+        let end = line.char_indices().nth(letters.max(1)).map(|(end, _)| end);
+        let (row, left) = end.map_or((line, None), |end| (&line[..end], Some(&line[end..])));
+        rest = left;
+        Some(row)
+    })
+}
+
+/// Words of less weight, in as many lines as they take.
+fn weak_ui(ui: &mut Ui, text: &str, palette: &Palette) {
+    ui.add(egui::Label::new(RichText::new(text).color(palette.weak_text)).wrap());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_shown_whole_whatever_the_width() {
+        for line in ["", "one", "äöü and so on", "0123456789"] {
+            for letters in 0..12 {
+                let rows: Vec<&str> = rows(line, letters).collect();
+                assert_eq!(rows.concat(), line);
+                assert!(rows.iter().all(|row| row.chars().count() <= letters.max(1)), "{rows:?}");
+                assert!(!rows.is_empty() && (rows.len() == 1 || rows.iter().all(|row| !row.is_empty())), "{rows:?}");
+            }
+        }
     }
 }

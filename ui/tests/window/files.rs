@@ -55,7 +55,7 @@ fn a_cancelled_load_stops_and_leaves_the_window_as_it_was() {
     until(&mut harness, "the end", |_| stopped.load(Ordering::Relaxed));
     harness.run_steps(3);
     assert_eq!(before(harness.state()), was);
-    assert_eq!(harness.state().messages, Vec::<String>::new(), "nothing is told of what was asked for");
+    assert_eq!(harness.state().messages.texts(), Vec::<&str>::new(), "nothing is told of what was asked for");
     assert!(!harness.state().is_working() && harness.query_by_label("Cancel").is_none());
 }
 
@@ -92,7 +92,7 @@ fn a_stopped_replay_leaves_the_trace_and_says_why_there_are_no_findings() {
     assert!(!app.is_working() && app.docs[0].analysis().is_some() && app.docs[0].full().is_none());
     press(&mut harness, Key::X);
     harness.get_by_label_contains("The replay was stopped");
-    assert_eq!(harness.state().messages, Vec::<String>::new());
+    assert_eq!(harness.state().messages.texts(), Vec::<&str>::new());
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_folder_is_its_recordings_and_takes_the_place_of_what_is_open() {
     };
     harness.state_mut().open_instead(&ctx, std::slice::from_ref(&folder));
     settle(&mut harness);
-    assert_eq!(harness.state().messages, [format!("there is no recording in {}", folder.display())]);
+    assert_eq!(harness.state().messages.texts(), [format!("there is no recording in {}", folder.display())]);
     assert_eq!(names(&harness), ["generated"]);
 
     harness.state_mut().messages.clear();
@@ -156,7 +156,7 @@ fn a_folder_is_its_recordings_and_takes_the_place_of_what_is_open() {
     harness.state_mut().open_instead(&ctx, std::slice::from_ref(&folder));
     settle(&mut harness);
     assert_eq!(names(&harness), ["rank0.bubcap", "rank1.bubcap"]);
-    assert_eq!(harness.state().messages, Vec::<String>::new());
+    assert_eq!(harness.state().messages.texts(), Vec::<&str>::new());
 
     for rank in 2..11 {
         std::fs::copy(recording("sync"), folder.join(format!("rank{rank}.bubcap"))).unwrap();
@@ -165,7 +165,7 @@ fn a_folder_is_its_recordings_and_takes_the_place_of_what_is_open() {
     settle(&mut harness);
     assert_eq!(names(&harness).len(), 8);
     let told = format!("{} holds 11 recordings, of which the first 8 are opened; ", folder.display());
-    assert!(harness.state().messages[0].starts_with(&told), "{:?}", harness.state().messages);
+    assert!(harness.state().messages.texts()[0].starts_with(&told), "{:?}", harness.state().messages);
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -183,7 +183,7 @@ fn what_was_cut_says_so_above_the_timeline_whatever_its_format() {
             .build_eframe(|creation| App::new(&creation.egui_ctx, std::slice::from_ref(&file)));
         settle(&mut harness);
         harness.run_steps(2);
-        let told = harness.state().messages.first().expect("it is told");
+        let told = harness.state().messages.texts().first().copied().expect("it is told");
         assert!(told.contains("cut off") && harness.query_by_label(told).is_some(), "{told}");
         std::fs::remove_file(&file).unwrap();
     }
@@ -315,7 +315,7 @@ fn what_is_saved_takes_the_place_of_what_was_there_as_a_whole() {
         std::fs::remove_file(at("before")).unwrap();
         std::fs::remove_file(&file).unwrap();
     }
-    assert_eq!(harness.state().messages, Vec::<String>::new());
+    assert_eq!(harness.state().messages.texts(), Vec::<&str>::new());
     // Nothing else is left in it.
     std::fs::remove_dir(&folder).unwrap();
 }
@@ -551,13 +551,13 @@ fn a_cut_recording_says_so_at_the_top_and_shows_what_it_holds() {
         settle(&mut harness);
         std::fs::remove_file(&cut).unwrap();
         let app = harness.state();
-        assert!(app.messages.iter().all(|message| !message.contains("spool")), "{:?}", app.messages);
+        assert!(app.messages.texts().iter().all(|message| !message.contains("spool")), "{:?}", app.messages);
         let Some(doc) = app.docs.first() else {
-            assert!(app.messages[0].contains("cannot use the recording"), "{:?}", app.messages);
+            assert!(app.messages.texts()[0].contains("cannot use the recording"), "{:?}", app.messages);
             continue;
         };
         opened += 1;
-        assert!(app.messages[0].contains("was cut off; what came before is shown"), "{:?}", app.messages);
+        assert!(app.messages.texts()[0].contains("was cut off; what came before is shown"), "{:?}", app.messages);
         assert!(doc.trace.meta.warnings.iter().all(|warning| !warning.contains("spool")));
         let view = app.timeline.view.interval();
         let starts = doc.trace.calls.start.iter().chain(&doc.trace.ops.start);

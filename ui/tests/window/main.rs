@@ -1,5 +1,6 @@
 //! Drives the whole window without a display.
 
+mod bar;
 mod files;
 mod gestures;
 mod looks;
@@ -172,13 +173,13 @@ fn a_broken_file_is_told_in_the_window() {
         Harness::builder().with_size([1000.0, 500.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &paths));
     settle(&mut harness);
     std::fs::remove_file(&file).unwrap();
-    assert_eq!(harness.state().messages.len(), 2);
+    assert_eq!(harness.state().messages.texts().len(), 2);
     assert!(harness.query_all_by_label_contains("broken.bubbles.parquet").count() > 0);
     assert!(harness.query_all_by_label_contains("/does/not/exist").count() > 0);
     let dismiss = harness.get_all_by_label("Dismiss").next().unwrap();
     dismiss.click();
     harness.run_steps(2);
-    assert_eq!(harness.state().messages.len(), 1);
+    assert_eq!(harness.state().messages.texts().len(), 1);
 }
 
 #[test]
@@ -420,7 +421,7 @@ fn a_file_that_cannot_be_written_is_told() {
         std::thread::sleep(Duration::from_millis(5));
         harness.run_steps(1);
     }
-    assert!(harness.state().messages[0].starts_with("cannot write /no/such/folder/t.svg: "));
+    assert!(harness.state().messages.texts()[0].starts_with("cannot write /no/such/folder/t.svg: "));
 }
 
 #[test]
@@ -436,8 +437,8 @@ fn an_empty_window_offers_what_was_open_before() {
     harness.get_by_label("/somewhere/before.bubbles.parquet").click();
     harness.run_steps(2);
     settle(&mut harness);
-    assert_eq!(harness.state().messages.len(), 1, "the file is gone");
-    assert!(harness.state().messages[0].contains("before.bubbles.parquet"));
+    assert_eq!(harness.state().messages.texts().len(), 1, "the file is gone");
+    assert!(harness.state().messages.texts()[0].contains("before.bubbles.parquet"));
 }
 
 #[test]
