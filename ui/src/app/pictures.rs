@@ -13,8 +13,8 @@ use eframe::egui::{self, Rect, Vec2};
 use eframe::egui_wgpu::{self, RendererOptions, ScreenDescriptor};
 use eframe::wgpu;
 
-use super::{About, App};
 use super::files::in_background;
+use super::{About, App};
 use crate::caption::Caption;
 use crate::svg;
 use crate::theme::Palette;
