@@ -87,9 +87,9 @@ impl Sheet {
                 ui.scope_builder(egui::UiBuilder::new().max_rect(area), |ui| timeline.show(ui, &app.docs));
                 painter.extend(laid.at(egui::Pos2::ZERO));
             });
-            for (id, deltas) in output.textures_delta.set.drain() {
-                textures.extend(deltas.into_iter().map(|delta| (id, delta)));
-            }
+            // The order matters only within one texture.
+            let deltas = output.textures_delta.set.drain();
+            textures.extend(deltas.flat_map(|(id, deltas)| deltas.into_iter().map(move |delta| (id, delta))));
             output.textures_delta.clear();
             shapes = output.shapes;
             if size == wanted && !ctx.has_requested_repaint() {
