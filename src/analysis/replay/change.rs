@@ -114,7 +114,7 @@ pub enum ParseChangeError {
     /// The word before any `=` is not a change.
     #[error(
         "unknown change `{0}`: expected no-sync, remove=API, async=API, usual=API, graph, pinned, no-stream-waits, \
-         no-default-stream, host=FACTOR or no-tracer[=NS]"
+         no-default-stream, host=FACTOR or no-tracer[=TIME]"
     )]
     Unknown(String),
     /// The change needs a value.
@@ -140,7 +140,7 @@ impl FromStr for Change {
     type Err = ParseChangeError;
 
     /// Reads `no-sync`, `remove=API`, `async=API`, `usual=API`, `graph`, `pinned`, `no-stream-waits`,
-    /// `no-default-stream`, `host=FACTOR` or `no-tracer[=NS]`. Several APIs are parted by commas.
+    /// `no-default-stream`, `host=FACTOR` or `no-tracer[=TIME]`. Several APIs are parted by commas.
     fn from_str(text: &str) -> Result<Self, ParseChangeError> {
         let text = text.trim();
         let (word, value) = match text.split_once('=') {

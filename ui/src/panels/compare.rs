@@ -308,10 +308,13 @@ fn clauses(variant: &Variant) -> Vec<String> {
     unusable.chain(variant.marks.iter().chain(reasons).cloned()).collect()
 }
 
+/// What is said of one kind, and of which variants each.
+type Said<'a> = Vec<(String, Vec<&'a str>)>;
+
 /// What speaks against the figures, line by line: what is of one kind stands together, and what is the same is said once
 /// of all that it holds for.
 fn remarks(compare: &Compare) -> Vec<String> {
-    let mut kinds: Vec<(String, Vec<(String, Vec<&str>)>)> = Vec::new();
+    let mut kinds: Vec<(String, Said<'_>)> = Vec::new();
     for variant in &compare.variants {
         for clause in clauses(variant) {
             let clause = clause.trim_end_matches('.');

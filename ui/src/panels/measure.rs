@@ -78,8 +78,8 @@ impl Measured {
                     let drained = format::duration(row.bubbles_drained.0);
                     let calls = format::things(row.calls(), "call", "calls");
                     let drained = match row.bubbles_drained {
-                        Ns::ZERO => "no bubble began under it".to_owned(),
-                        _ => format!("{drained} of bubbles that began under it"),
+                        Ns::ZERO => "no bubble behind it".to_owned(),
+                        _ => format!("{drained} of bubbles behind it"),
                     };
                     ui.label(format!("{} · {calls} · blocked for {blocked} · {drained}", row.api));
                 }

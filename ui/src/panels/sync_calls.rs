@@ -95,9 +95,12 @@ impl Row for SyncRow {
         Column::times("Bubbles caused", "Whole bubbles whose root cause it is", 105.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.bubbles_caused))
         }),
-        Column::times("Bubbles drained", "Whole bubbles that began under it", 110.0, |docs, row: Self| {
-            row.cell(docs, |found| Cell::Duration(found.bubbles_drained))
-        }),
+        Column::times(
+            "Bubbles drained",
+            "Whole bubbles that began during it, or behind its own copy, before the launch that ended them",
+            110.0,
+            |docs, row: Self| row.cell(docs, |found| Cell::Duration(found.bubbles_drained)),
+        ),
         Column::times("Refill", "Later bubbles until work was queued again", 80.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::Duration(found.refill))
         }),
