@@ -199,8 +199,8 @@ fn a_name_in_the_bar_leads_to_its_rows() {
     let mut harness = several(&names, [1380.0, 600.0]);
     let timeline = harness.get_by_label("timeline").rect();
     let name = |harness: &Harness<'_, App>, in_bar: bool| {
-        let found = texts(harness).into_iter().filter(|(text, _)| text == "run-5").map(|(_, rect)| rect);
-        found.filter(|rect| (rect.top() < timeline.top()) == in_bar).next_back()
+        let mut found = texts(harness).into_iter().filter(|(text, _)| text == "run-5").map(|(_, rect)| rect);
+        found.rfind(|rect| (rect.top() < timeline.top()) == in_bar)
     };
     harness.state_mut().tables = false;
     harness.state_mut().timeline.arrangement.show_all();
