@@ -5,13 +5,16 @@ use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 /// The name of the program that records.
 const PROGRAM: &str = "bubble-report";
 /// Lines of output that are kept, the last ones.
 const MOST_LINES: usize = 5_000;
+/// For how long a program that has ended may still be heard.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,13 +171,22 @@ impl Recording {
             child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
             child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
         ];
+        let (reads, all_read) = bounded::<()>(0);
         for pipe in readers.into_iter().flatten() {
-            let (send, wake) = (send.clone(), wake.clone());
-            spawn(move || read_lines(pipe, &send, &wake))?;
+            let (send, wake, reads) = (send.clone(), wake.clone(), reads.clone());
+            spawn(move || {
+                read_lines(pipe, &send, &wake);
+                drop(reads);
+            })?;
         }
+        drop(reads);
         spawn(move || {
+            let status = child.wait();
+            // Its last words say why nothing was recorded: they come before its end. What it has left behind may keep its
+            // pipes open for as long as it likes.
+            let _ = all_read.recv_timeout(LAST_WORDS);
             // Nobody listens any more when the window was closed.
-            drop(send.send(Event::Ended(child.wait())));
+            drop(send.send(Event::Ended(status)));
             wake();
         })?;
         Ok(Self { output, lines: VecDeque::new(), state: State::Running, process, events })
@@ -321,7 +333,7 @@ mod tests {
             let start = std::time::Instant::now();
             while !done(recording) {
                 assert!(start.elapsed().as_secs() < 120, "{recording:?}");
-                std::thread::sleep(std::time::Duration::from_millis(5));
+                std::thread::sleep(Duration::from_millis(5));
                 recording.poll();
             }
         };
@@ -331,6 +343,12 @@ mod tests {
         lines.sort_unstable();
         assert_eq!(lines, ["one", "three", "two"]);
         assert!(matches!(recording.state(), State::Ended(status) if status.code() == Some(3)));
+
+        for _ in 0..20 {
+            let mut recording = start("seq 1 2000; exit 0");
+            until(&mut recording, &|recording| !recording.is_running());
+            assert_eq!(recording.lines.back().map(String::as_str), Some("2000"), "its last words come before its end");
+        }
 
         let mut recording = start("trap 'echo kept; exit 0' INT; echo ready; while :; do sleep 0.02; done");
         until(&mut recording, &|recording| recording.lines.len() == 1);

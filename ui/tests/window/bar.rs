@@ -12,6 +12,12 @@ use crate::files::until;
 use crate::looks::texts;
 use crate::{planted, press, settle, window};
 
+/// Whether nothing is in the making, whose coming would move what stands in the bar.
+fn is_still(harness: &Harness<'_, App>) -> bool {
+    let app = harness.state();
+    !app.is_working() && (app.docs.len() < 2 || app.panels.compare.found().is_some())
+}
+
 /// An empty window.
 fn empty(size: [f32; 2]) -> Harness<'static, App> {
     Harness::builder().with_size(size).build_eframe(|creation| App::new(&creation.egui_ctx, &[]))
@@ -95,7 +101,7 @@ fn what_is_told_goes_when_it_holds_no_longer() {
     harness.state_mut().open(&ctx, &cut);
     settle(&mut harness);
     assert!(is_cut(&told(&harness)));
-    until(&mut harness, "the end of the work", |harness| !harness.state().is_working());
+    until(&mut harness, "the end of the work", is_still);
     harness.get_by_label(&format!("Close {}", cut.file_name().unwrap().display())).click();
     harness.run_steps(3);
     assert_eq!(told(&harness), Vec::<String>::new(), "it is not open any more");
@@ -110,7 +116,7 @@ fn several(names: &[String], size: [f32; 2]) -> Harness<'static, App> {
         app
     });
     settle(&mut harness);
-    until(&mut harness, "the end of the work", |harness| !harness.state().is_working());
+    until(&mut harness, "the end of the work", is_still);
     harness
 }
 
@@ -299,11 +305,17 @@ fn a_run_that_recorded_nothing_says_so_and_why() {
     harness.run_steps(2);
     harness.get_by_label(told);
     // Nobody looks at the window that records.
+    let go = std::env::temp_dir().join(format!("bubblescope-{}-go", std::process::id()));
+    harness.state_mut().recorder.command = format!("nothing {}", go.display());
+    harness.run_steps(2);
     harness.get_by_label("Start recording").click();
-    harness.run_steps(1);
+    until(&mut harness, "the start", |harness| harness.state().recorder.is_running());
     press(&mut harness, Key::Escape);
+    assert!(!harness.state().recorder.open);
+    std::fs::write(&go, "").unwrap();
     until(&mut harness, "the message", |harness| !harness.state().messages.is_empty());
     assert_eq!(harness.state().messages.texts(), [told]);
+    std::fs::remove_file(&go).unwrap();
 }
 
 /// Moves the edge between the timeline and the panel below it.
@@ -348,7 +360,7 @@ fn the_overview_is_seen_whole_where_the_rows_leave_room_until_the_user_decides()
         .with_size([1380.0, 860.0])
         .build_eframe(|creation| App::new(&creation.egui_ctx, &[planted("sync")]));
     settle(&mut harness);
-    until(&mut harness, "the end of the work", |harness| !harness.state().is_working());
+    until(&mut harness, "the end of the work", is_still);
     harness.run_steps(3);
     let panel = |harness: &Harness<'_, App>| 860.0 - harness.get_by_label("timeline").rect().bottom();
     let needed = harness.state().panels.overview_height.expect("it is shown");
