@@ -214,10 +214,12 @@ fn a_reload_keeps_what_is_open_until_it_is_read_anew_and_failing_keeps_it_too() 
 #[test]
 fn traces_with_iterations_are_laid_over_each_other_at_the_first_one_unasked() {
     let harness = &mut opened(&["sync", "async", "graph"]);
-    until(harness, "the comparison", |harness| harness.state().panels.compare.found().is_some());
+    until(harness, "the comparison, told in the bar", |harness| {
+        let compare = &harness.state().panels.compare;
+        compare.found().is_some() && harness.query_by_label("aligned at iteration 0").is_some()
+    });
     let app = harness.state();
     assert_eq!(app.panels.compare.align(), Align::Iteration(0));
-    harness.get_by_label("aligned at iteration 0");
     let moments = app.panels.compare.overlay().unwrap().moments;
     for (doc, moment) in app.docs.iter().zip(&moments) {
         assert_eq!(moment.0 + doc.offset, moments[0].0, "{}", doc.name);
