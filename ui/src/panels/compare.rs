@@ -366,12 +366,13 @@ fn variant_ui(ui: &mut Ui, variant: &Variant, longest: i64, palette: &Palette) {
     ui.label(format::count(variant.iterations));
     let wall = wall(variant);
     ui.label(wall.map_or_else(|| "–".to_owned(), format::duration));
-    // How fast other work is done says nothing.
-    let other_work = variant.marks.iter().find(|mark| mark.starts_with(OTHER_WORK));
-    match (variant.speedup, other_work) {
-        (Some(speedup), None) => ui.label(format!("{:.2} ×", speedup.ratio)),
-        (_, None) => ui.label("–").on_hover_text("there is nothing to compare it with, or the answers differ"),
-        (_, Some(why)) => ui.label("–").on_hover_text(why),
+    match variant.speedup {
+        Some(speedup) => ui.label(format!("{:.2} ×", speedup.ratio)),
+        None => {
+            let other_work = variant.marks.iter().find(|mark| mark.starts_with(OTHER_WORK));
+            let why = other_work.map_or("there is nothing to compare it with, or the answers differ", String::as_str);
+            ui.label("–").on_hover_text(why)
+        }
     };
     let Some(recorded) = &variant.recorded else {
         ui.label("not recorded");
