@@ -5,9 +5,7 @@
     run.py write RESULTS.json DOCUMENT
 
 `measure` needs a GPU, nvcc and bubble-report on the PATH, and for the Python programs PyTorch and JAX. It leaves
-compat.json and the compacted recordings in OUT_FOLDER. While the program that runs for minutes is recorded, the
-recorder's memory is watched at the highest rate beside it (memory.json). `write` makes the document of the results,
-anywhere.
+compat.json and the compacted recordings in OUT_FOLDER. `write` makes the document of the results, anywhere.
 """
 
 import argparse, dataclasses, json, os, pathlib, pty, re, select, shutil, subprocess, sys, tempfile, time
@@ -382,22 +380,16 @@ class Runner:
         return entry
 
     def minutes(self, seconds):
-        """A program that runs for minutes, at a rate that can be analysed; beside it, the highest rate is watched."""
-        watcher = start([sys.executable, str(HERE.parent / "measure" / "record_overhead.py"), "--scratch",
-                         str(self.scratch), "memory", str(self.out / "memory.json"), "--seconds", str(seconds)])
+        """A program that runs for minutes, at a rate that can be analysed."""
         log = self.scratch / "minutes.log"
-        # The watcher runs its program alone for a while first.
-        length = seconds + max(5, min(25, seconds / 8)) if seconds < 240 else seconds
-        command = [str(self.programs / "minutes"), str(length), "4", "1", "4000", str(log)]
+        command = [str(self.programs / "minutes"), str(seconds), "4", "1", "4000", str(log)]
         done = self.record("minutes", command, [])
-        entry = self.entry(f"runs for {length:.0f} s: four threads and a graph",
-                           ["minutes", f"{length:.0f}", "4", "1", "4000", "LOG"], [], done)
+        entry = self.entry(f"runs for {seconds:.0f} s: four threads and a graph",
+                           ["minutes", f"{seconds:.0f}", "4", "1", "4000", "LOG"], [], done)
         entry["expected"] = {"program": summed(machine.marked(done["out"], "counted: "))}
         compare(entry, done)
         if done["code"]:
             entry["problems"].append(f"exit code {done['code']}")
-        watched = finish(watcher, 300)
-        say(f"memory: {watched['out'].strip()[-400:]} {watched['errors'].strip()[-300:] if watched['code'] else ''}")
         return entry
 
 

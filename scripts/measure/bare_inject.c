@@ -15,7 +15,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define POOL 16
+// Memory of the buffers that are ready at first, and of those kept when they are not in use.
+#define POOL_BYTES (128u << 20)
+#define POOL 4096
 #define KINDS 128
 #define LAST_CBID 2000
 
@@ -29,6 +31,11 @@ static long kinds[KINDS], records, bytes, buffers, dropped;
 static uint8_t *fresh(void) {
     void *buffer = mmap(NULL, buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     return buffer == MAP_FAILED ? NULL : buffer;
+}
+
+static int at_most(void) {
+    size_t count = POOL_BYTES / buffer_bytes;
+    return count > POOL ? POOL : count < 4 ? 4 : (int)count;
 }
 
 static void CUPTIAPI requested(uint8_t **buffer, size_t *size, size_t *max_records) {
@@ -58,7 +65,7 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buff
     records += all;
     bytes += (long)valid;
     buffers++;
-    int kept = ready < POOL;
+    int kept = ready < at_most();
     if (kept) pool[ready++] = buffer;
     pthread_mutex_unlock(&lock);
     if (!kept) munmap(buffer, buffer_bytes);
@@ -122,7 +129,7 @@ static void leave_out(const char *list) {
 
 __attribute__((visibility("default"))) int InitializeInjection(void) {
     buffer_bytes = number("BARE_BUFFER", buffer_bytes);
-    while (ready < POOL) pool[ready++] = fresh();
+    while (ready < at_most()) pool[ready++] = fresh();
     uint8_t one = 1;
     set(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, sizeof one, &one);
     if (getenv("BARE_PER_THREAD")) {

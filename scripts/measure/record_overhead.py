@@ -2,17 +2,17 @@
 """What recording with `bubble-report record` costs a program, beside a bare CUPTI client, Nsight Systems and torch.profiler.
 
     record_overhead.py measure OUT.json [--quick] [--budget SECONDS] [--only PART,...] [--repetitions N]
-    record_overhead.py memory OUT.json [--seconds S]
+    record_overhead.py memory OUT.json [--seconds S] [--alone S] [--bare S]
     record_overhead.py write FIGURES_FOLDER DOCUMENT
 
 `measure` runs every loop in a process of its own under every condition, in turn, until each has its repetitions or the
 budget is used up. Its parts: `programs` (C++ loops), `torch`, `stays` (what stays after recording has ended),
 `settings`, and `placement` (the launch loop on pairs of processors; only when asked for). `memory` watches a program at
-the highest rate for minutes, its memory and the file: 30 s of it alone, S seconds recorded, and S seconds under the bare
-client, which has CUPTI's own memory and nothing of ours, so about 2 S + 60 s in all. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
+the highest rate for minutes, its memory and the file: for some seconds alone, recorded, and under the bare client, which
+has CUPTI's own memory and nothing of ours. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
 """
 
-import argparse, ctypes, json, os, pathlib, shutil, subprocess, sys, tempfile, threading, time
+import argparse, json, os, pathlib, shutil, subprocess, sys, tempfile, threading, time
 
 import machine, spool
 from machine import HERE, say
@@ -21,10 +21,13 @@ REPETITIONS = 5
 # The C++ programs are short and run so many times as often: on a shared host a third of the processes meets a neighbour,
 # and only the median of many says what the others have in common.
 SHORT, OFTEN = 0.5, 5
-# How long the program runs alone, and how much of a run is left out of the fit of its memory: it has its size then.
-ALONE, SETTLED = 30, 30
+# How much of a run is left out of the fit of its memory: it has its size then.
+SETTLED = 30
 # A recording at the highest rate ends when the disk has no more than this.
 LEAST_FREE = 4 << 30
+MiB = 1 << 20
+# The size that other recorders take, where ours are smaller.
+LARGE_BUFFERS = {"buffer_bytes": 8 * MiB, "buffers": 8}
 
 
 def bare_environment(client, kinds, request, left_out, per_thread=1):
@@ -71,7 +74,7 @@ class Bench:
         if kind == "bare":
             return program, self.bare_environment(self.kinds + ([51] if level == "graph" else [])), folder
         if kind == "bubblescope":
-            config = {"graph": {"graphs": "graph"}, "all": {"all_apis": True}}.get(level, {})
+            config = {"graph": {"graphs": "graph"}, "all": {"all_apis": True}, "large": LARGE_BUFFERS}.get(level, {})
             return program, machine.injected(self.library, self.request, folder, config), folder
         if kind == "nsys":
             if not self.nsys:
@@ -175,7 +178,7 @@ def programs(bench, repetitions, deadline):
     every, graphs = ["loop", "threads", "graph", "synced"], ["graph", "synced"]
     jobs = [(name, lambda name=name, sections=sections: bench.run(name, sections, scale=SHORT)) for name, sections in (
         ("off", every), ("bubblescope", every), ("bare", every), ("nsys", every),
-        ("bubblescope-graph", graphs), ("bare-graph", graphs), ("nsys-graph", graphs))]
+        ("bubblescope-large", every), ("bubblescope-graph", graphs), ("bare-graph", graphs), ("nsys-graph", graphs))]
     return rounds(jobs, OFTEN * repetitions, deadline)
 
 
@@ -205,10 +208,10 @@ def stays(bench, repetitions, deadline):
 
 def settings(bench, repetitions, deadline):
     """The choice of settings, one changed at a time."""
-    MiB = 1 << 20
     ours = {
         "bubblescope": {}, "all APIs": {"all_apis": True}, "CUDA events": {"events": True},
-        "host buffers of 1 MiB": {"buffer_bytes": MiB, "buffers": 64}, "host buffers of 32 MiB": {"buffer_bytes": 32 * MiB, "buffers": 4},
+        "host buffers of 128 KiB": {"buffer_bytes": MiB // 8, "buffers": 256}, "host buffers of 2 MiB": {"buffer_bytes": 2 * MiB, "buffers": 16},
+        "host buffers of 8 MiB": LARGE_BUFFERS, "host buffers of 32 MiB": {"buffer_bytes": 32 * MiB, "buffers": 4},
         "device buffers 3 × 3.2 MB": {"device_buffer_bytes": 3355443, "device_buffers": 3},
         "device buffers 8 × 32 MiB": {"device_buffer_bytes": 32 * MiB, "device_buffers": 8},
         "flush each 50 ms": {"flush_interval": 50}, "flush each 1 s": {"flush_interval": 1000},
@@ -333,21 +336,13 @@ def writer_times(pid):
     return {}
 
 
-def punch(descriptor, start, end):
-    """Gives the disk space of a part of a file back; its length stays. False when the file system cannot."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    keep_size_and_punch = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
-    return libc.fallocate(descriptor, keep_size_and_punch, ctypes.c_long(start), ctypes.c_long(end - start)) == 0
-
-
-def watch(program, seconds, extra, scratch, log):
-    """Runs the program and samples it each second. Its spool is followed and emptied behind the follower, since minutes
-    at the highest rate are more than a disk holds."""
-    folder = pathlib.Path(scratch)
+def watch(program, seconds, extra, folder):
+    """Runs the program and samples it, and the spool that it writes into the folder, each second."""
+    log = folder / "log"
     command = [str(program), str(seconds), "4", "1", "0", str(log)]
     job = subprocess.Popen(command, env={**os.environ, **extra}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            text=True)
-    samples, walker, descriptor, emptied, can_punch, stopped = [], None, None, 0, True, None
+    samples, walker, stopped = [], None, None
     first, last = None, None
     begun = time.monotonic()
     while job.poll() is None:
@@ -360,12 +355,8 @@ def watch(program, seconds, extra, scratch, log):
         if walker is None:
             spools = sorted(folder.glob("*.bubcap"))
             if spools and spools[0].stat().st_size > spool.PREAMBLE:
-                walker, descriptor = spool.Walker(spools[0]), os.open(spools[0], os.O_WRONLY)
+                walker = spool.Walker(spools[0])
         written = walker.walk() if walker else 0
-        to = max(0, written - (16 << 20)) & ~0xFFFFF
-        if can_punch and to > emptied:
-            can_punch = punch(descriptor, emptied, to)
-            emptied = to
         if memory:
             samples.append({"s": round(time.monotonic() - begun, 2), "rss_kb": memory.get("VmRSS"),
                             "anon_kb": memory.get("RssAnon"), "spool_bytes": written,
@@ -378,14 +369,19 @@ def watch(program, seconds, extra, scratch, log):
     text, errors = job.communicate(timeout=120)
     if walker:
         walker.walk()
-        os.close(descriptor)
     counts = (machine.marked(text, "counted: ") or [None])[-1]
     calls = (machine.marked(text, "calls: ") or [None])[-1]
     return {"samples": samples, "counted": counts, "calls": calls, "code": job.returncode, "stopped": stopped,
             "grown": grown(first, last) if first and last else [],
-            "left_out": walker.left_out if walker else [], "emptied": can_punch, "spool_bytes": walker.at if walker else 0, "drops": walker.drops if walker else None,
+            "left_out": walker.left_out if walker else [], "spool_bytes": walker.at if walker else 0, "drops": walker.drops if walker else None,
             "ended": walker.ended if walker else None, "records_bytes": walker.buffer_bytes if walker else 0,
-            "errors": errors[-1000:]}
+            "launches": launches(log), "errors": errors[-1000:]}
+
+
+def launches(log):
+    """Launch calls so far, second by second, as the program wrote them down: a rate that changes changes the memory."""
+    lines = [line.split() for line in log.read_text().splitlines() if len(line.split()) == 3] if log.exists() else []
+    return [int(calls) for _, _, calls in lines]
 
 
 def slope(samples, key, after):
@@ -413,22 +409,24 @@ def memory(options):
         client, kinds = machine.bare_client(scratch)
         library, request = machine.injection()
         machine.built([job])
-        log, spools = pathlib.Path(scratch) / "log", pathlib.Path(scratch) / "spools"
-        spools.mkdir()
-        alone = min(ALONE, options.seconds)
         found = {"machine": machine.versions(), "seconds": options.seconds, "config": request.get("config", {})}
         for part, seconds, environment in (
-                ("alone", alone, lambda: {}),
-                ("recorded", options.seconds, lambda: machine.injected(library, request, spools)),
-                ("bare", options.seconds, lambda: bare_environment(client, kinds, request, found["recorded"]["left_out"]))):
+                ("alone", options.alone, lambda folder: {}),
+                ("recorded", options.seconds, lambda folder: machine.injected(library, request, folder)),
+                ("bare", options.bare, lambda folder: bare_environment(client, kinds, request, found["recorded"]["left_out"]))):
+            if not seconds:
+                continue
             say(f"memory: {part}, {seconds:.0f} s")
-            found[part] = watch(program, seconds, environment(), spools, log)
+            folder = pathlib.Path(scratch) / part
+            folder.mkdir()
+            found[part] = watch(program, seconds, environment(folder), folder)
             fit(found[part])
+            shutil.rmtree(folder)
             # What there is of it stays if the rest does not end well.
             machine.write_json(options.output, found)
         print(json.dumps({part: {key: found[part].get(key) for key in
               ("counted", "calls", "code", "stopped", "spool_bytes", "drops", "slope_kib_per_min", "pool_slope_kib_per_min")}
-              for part in ("alone", "recorded", "bare")}))
+              for part in ("alone", "recorded", "bare") if part in found}))
 
 
 def main():
@@ -443,7 +441,9 @@ def main():
     one.add_argument("--repetitions", type=int, default=REPETITIONS)
     one = commands.add_parser("memory")
     one.add_argument("output")
-    one.add_argument("--seconds", type=float, default=240, metavar="S")
+    one.add_argument("--seconds", type=float, default=240, metavar="S", help="how long it is recorded (default %(default)s)")
+    one.add_argument("--alone", type=float, default=30, metavar="S", help="how long the program runs alone (default %(default)s)")
+    one.add_argument("--bare", type=float, default=240, metavar="S", help="how long under the bare client; 0: not (default %(default)s)")
     one = commands.add_parser("write")
     one.add_argument("figures")
     one.add_argument("document")

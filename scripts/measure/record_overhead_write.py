@@ -12,7 +12,7 @@ SECTIONS = {
 }
 CONDITIONS = {
     "off": "off", "bubblescope": "bubblescope", "bubblescope-graph": "bubblescope, graphs as one op",
-    "bubblescope-all": "bubblescope, `--all-apis`",
+    "bubblescope-all": "bubblescope, `--all-apis`", "bubblescope-large": "bubblescope, host buffers of 8 MiB",
     "bare": "bare CUPTI", "bare-graph": "bare CUPTI, graphs as one op", "nsys": "nsys",
     "nsys-graph": "nsys, graphs as one op", "torch.profiler": "torch.profiler",
 }
@@ -198,21 +198,21 @@ def memory(found):
            f"{where(found)}. {kernels:,} kernels ran, of {calls:,} launch calls: {kernels / length:,.0f} kernels a second. "
            f"The spool grew to {recorded['spool_bytes'] / 1e9:.1f} GB, {recorded['spool_bytes'] / max(calls, 1):.0f} bytes for each "
            f"launch call and {recorded['spool_bytes'] / max(kernels, 1):.0f} for each kernel; the records in it are "
-           f"{recorded['records_bytes'] / 1e9:.1f} GB. (It is emptied behind the writer while it grows; a disk of that size is "
-           "not needed to repeat this.)")
+           f"{recorded['records_bytes'] / 1e9:.1f} GB.")
     yield ""
     drops = recorded.get("drops") or {}
     lost = {key: value for key, value in drops.items() if value}
     yield "Nothing was dropped, says the spool." if recorded.get("drops") is not None and not lost else (
         f"The spool states what was dropped: {json.dumps(lost)}." if lost else "The spool states no drops.")
     yield ""
-    bare = found["bare"]
+    bare = found.get("bare", {})
     yield "| after | resident, MiB | more than the program alone, MiB | buffers, MiB | resident under the bare client, MiB |"
     yield "|---|---|---|---|---|"
     for second in (1, 10, 30, 60, 120, 180, 200, length):
         if second <= length:
-            sample, other = at(second), at(second, bare)
-            cells = [sample["rss_kb"], sample["rss_kb"] - base, sample.get("pool_kb"), other["rss_kb"] if other["s"] >= second else None]
+            sample = at(second)
+            others = [other["rss_kb"] for other in bare.get("samples", []) if other["s"] >= second]
+            cells = [sample["rss_kb"], sample["rss_kb"] - base, sample.get("pool_kb"), others[0] if others else None]
             yield f"| {second:.0f} s | " + " | ".join(f"{kb / 1024:.1f}" if kb is not None else "" for kb in cells) + " |"
     yield ""
     if recorded.get("slope_kib_per_min") is not None:
@@ -220,6 +220,12 @@ def memory(found):
             ("recorded", recorded), ("under the bare client", bare), ("the program alone", alone))
             if part.get("slope_kib_per_min") is not None]
         yield f"How it grows, by least squares: {'; '.join(grown)}. {difference(found)}"
+    rate = recorded.get("launches") or []
+    if len(rate) > 60:
+        first, last = (rate[45] - rate[15]) / 30, (rate[-1] - rate[-31]) / 30
+        yield ""
+        yield (f"The program launched {first:,.0f} times a second about 30 s after its start and {last:,.0f} times in its last 30 s; "
+               "more in the same time needs more memory.")
     for words, part in (("recorded", recorded), ("under the bare client", bare)):
         if part.get("grown"):
             yield ""
@@ -232,7 +238,7 @@ def memory(found):
         slope = (recorded.get("pool_slope_kib_per_min") or 0) / 1024
         yield (f"The recorder's activity buffers took {first['pool_kb'] / 1024:.0f} MiB at 30 s and {last['pool_kb'] / 1024:.0f} MiB at "
                f"the end ({slope:+.2f} MiB a minute); what is above them at any moment is CUPTI, the program and "
-               "some 17 MiB in which a buffer is compressed.")
+               "twice the size of a buffer, in which one is compressed.")
     if "ran_s" in last:
         seconds = last["s"] - first["s"]
         yield (f"In that time the thread that writes the spool ran {100 * (last['ran_s'] - first['ran_s']) / seconds:.0f} % of the "
@@ -249,7 +255,7 @@ def fitted(part):
 
 def own_growth(found):
     """KiB a minute by which a recorded process grows more than one with the bare client."""
-    ours, theirs = (found[part].get("slope_kib_per_min") for part in ("recorded", "bare"))
+    ours, theirs = (found.get(part, {}).get("slope_kib_per_min") for part in ("recorded", "bare"))
     return None if ours is None or theirs is None else ours - theirs
 
 

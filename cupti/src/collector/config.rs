@@ -24,7 +24,8 @@ pub struct Config {
     pub all_syncs: bool,
     /// The libcupti to load; otherwise it is looked for.
     pub cupti: Option<PathBuf>,
-    /// Bytes of one activity buffer.
+    /// Bytes of one activity buffer. CUPTI keeps what it needs to know of each call until the buffer with its record is full,
+    /// in memory of the thread that made the call; so large buffers cost more than their own size.
     pub buffer_bytes: usize,
     /// Buffers made ready before recording starts.
     pub buffers: usize,
@@ -49,8 +50,8 @@ impl Default for Config {
             all_apis: false,
             all_syncs: false,
             cupti: None,
-            buffer_bytes: 8 << 20,
-            buffers: 8,
+            buffer_bytes: 512 << 10,
+            buffers: 64,
             memory_limit: 1 << 30,
             flush_interval: Duration::from_millis(250),
             device_buffer_bytes: 8 << 20,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// What arrives in this time is kept ready: the writer may stand still for so long before the program needs memory that
 /// is not.
-const AHEAD: Duration = Duration::from_millis(250);
+const AHEAD: Duration = Duration::from_millis(400);
 /// The rate is taken over so long.
 const OVER: Duration = Duration::from_secs(1);
 /// What is kept follows what was needed over so long.
@@ -148,7 +148,7 @@ fn looks_in(time: Duration) -> usize {
 mod tests {
     use super::*;
 
-    const BUFFER: usize = 8 << 20;
+    const BUFFER: usize = 512 << 10;
     const MB: u64 = 1_000_000;
 
     /// A pool of which CUPTI holds some buffers, looked at four times a second.
@@ -162,8 +162,8 @@ mod tests {
 
     impl Pool {
         fn new() -> Self {
-            let reserve = Reserve::new(BUFFER, 8, 4, 32);
-            Self { reserve, mapped: 8, at: Instant::now(), arrived: 0, looks: 0 }
+            let reserve = Reserve::new(BUFFER, 64, 32, 512);
+            Self { reserve, mapped: 64, at: Instant::now(), arrived: 0, looks: 0 }
         }
 
         /// Lets records come at a rate for a while; `held` says how many buffers CUPTI holds at each look.
@@ -195,16 +195,16 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_in_a_quarter_of_a_second_is_kept_ready_beside_what_cupti_holds() {
+    fn what_arrives_in_less_than_half_a_second_is_kept_ready_beside_what_cupti_holds() {
         let mut pool = Pool::new();
         pool.live(60, 0, |_| 2);
-        assert_eq!(pool.mapped, 8, "as at first");
-        pool.live(80, 32 * BUFFER as u64, |_| 5);
-        assert_eq!(pool.mapped, 8 + 5);
+        assert_eq!(pool.mapped, 64, "as at first");
+        pool.live(80, 300 * BUFFER as u64, |_| 5);
+        assert_eq!(pool.mapped, 120 + 5);
         pool.live(80, 1 << 40, |_| 5);
-        assert_eq!(pool.mapped, 32 + 5, "no more than may be");
+        assert_eq!(pool.mapped, 512 + 5, "no more than may be");
         pool.live(60, 0, |_| 0);
-        assert_eq!(pool.mapped, 4);
+        assert_eq!(pool.mapped, 32);
     }
 
     /// As on a shared machine: the rate differs by a third from one second to the next and drifts up by a tenth over the
@@ -221,7 +221,7 @@ mod tests {
                         let drifted = rate * (80 + chance.below(56)) / 100 * (2000 + second) / 2000;
                         let stands = second % 7 == 0 && chance.below(4) == 0;
                         for _ in 0..4 {
-                            let held = 3 + chance.below(9) + if stands { chance.below(30) } else { 0 };
+                            let held = 6 + chance.below(60) + if stands { chance.below(480) } else { 0 };
                             let now = drifted * phases[usize::try_from(second % 4).unwrap()] / 2;
                             pool.live(1, now, |_| usize::try_from(held).unwrap());
                             sizes.push((pool.reserve.kept, pool.mapped));
@@ -245,8 +245,8 @@ mod tests {
         let mut pool = Pool::new();
         pool.live(60, 100 * MB, |_| 5);
         let before = pool.mapped;
-        pool.live(6, 100 * MB, |_| 40);
-        assert!(pool.mapped >= 40);
+        pool.live(6, 100 * MB, |_| 400);
+        assert!(pool.mapped >= 400);
         pool.live(24, 100 * MB, |_| 5);
         assert_eq!(pool.mapped, before);
     }
@@ -255,13 +255,13 @@ mod tests {
     fn what_is_needed_from_now_on_is_kept() {
         let mut pool = Pool::new();
         pool.live(60, 100 * MB, |_| 5);
-        pool.live(60, 100 * MB, |_| 40);
+        pool.live(60, 100 * MB, |_| 400);
         let raised = pool.mapped;
-        assert!(raised >= 40);
+        assert!(raised >= 400);
         pool.live(20, 100 * MB, |_| 5);
         assert_eq!(pool.mapped, raised);
         pool.live(60, 100 * MB, |_| 5);
-        assert!(pool.mapped < 12, "{}", pool.mapped);
+        assert!(pool.mapped < 100, "{}", pool.mapped);
     }
 
     #[test]

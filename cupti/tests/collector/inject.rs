@@ -52,6 +52,12 @@ impl Setting {
         self
     }
 
+    /// With buffers that hold all that a thread of a test records.
+    fn large_buffers(mut self) -> Self {
+        self.request.config.buffer_bytes = 8 << 20;
+        self
+    }
+
     fn cupti(mut self, cupti: Option<PathBuf>) -> Self {
         self.request.config.cupti = cupti;
         self
@@ -261,7 +267,7 @@ fn a_file_that_cannot_be_written_is_told_where_that_is_possible() {
     Setting::new().run(&["limit:0", "inject:1", "launch:1:10"]).assert_untouched();
     let steps = ["limit:150000", "inject:1", "launch:1:100", "settled", "launch:4:5000"];
     // From then on the program pays for nothing.
-    let run = Setting::new().run(&[&steps[..], &["until:kinds_on:0", "launch:1:1000"]].concat());
+    let run = Setting::new().large_buffers().run(&[&steps[..], &["until:kinds_on:0", "launch:1:1000"]].concat());
     let spool = run.assert_untouched().spool();
     assert_eq!(spool.kernels, numbers(1..=100));
     assert_eq!(spool.ending, Some(Ending::Unfinished), "whole chunks only");
@@ -276,13 +282,13 @@ fn a_file_that_cannot_be_written_is_told_where_that_is_possible() {
 #[test]
 fn each_record_of_a_buffer_that_is_written_in_part_is_in_the_spool_or_lost() {
     let steps = ["inject:1", "launch:1:15000", "sleep:700"];
-    let whole = Setting::new().run(&steps);
+    let whole = Setting::new().large_buffers().run(&steps);
     whole.assert_untouched();
     let size = std::fs::metadata(&inject::spools(whole.folder.path()).unwrap()[0]).unwrap().len();
     let mut in_part = 0;
     for sixth in 1..6 {
         let limit = format!("limit:{}", size * sixth / 6);
-        let run = Setting::new().run(&[&[limit.as_str()], &steps[..]].concat());
+        let run = Setting::new().large_buffers().run(&[&[limit.as_str()], &steps[..]].concat());
         let (spool, fault) = (run.assert_untouched().spool(), run.fault());
         assert_eq!(spool.records + fault.lost_records, 2 * 15_000, "{limit}: {fault:?}");
         assert_eq!(fault.lost_buffers, 1);
