@@ -3,6 +3,8 @@
 #[expect(unsafe_code, reason = "is called by a C library and owns its buffers")]
 pub mod collector;
 pub mod decode;
+#[expect(unsafe_code, reason = "is an allocator")]
+pub mod heap;
 pub mod inject;
 #[expect(unsafe_code, reason = "loads and calls C libraries")]
 pub mod loader;

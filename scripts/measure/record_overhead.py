@@ -2,12 +2,12 @@
 """What recording with `bubble-report record` costs a program, beside a bare CUPTI client, Nsight Systems and torch.profiler.
 
     record_overhead.py measure OUT.json [--quick] [--budget SECONDS] [--only PART,...] [--repetitions N]
-    record_overhead.py memory OUT.json [--seconds S] [--alone S] [--bare S]
+    record_overhead.py memory OUT.json [--seconds S] [--alone S] [--bare S] [--config JSON]
     record_overhead.py write FIGURES_FOLDER DOCUMENT
 
 `measure` runs every loop in a process of its own under every condition, in turn, until each has its repetitions or the
 budget is used up. Its parts: `programs` (C++ loops), `torch`, `stays` (what stays after recording has ended),
-`settings`, and `placement` (the launch loop on pairs of processors; only when asked for). `memory` watches a program at
+and `settings`. `memory` watches a program at
 the highest rate for minutes, its memory and the file: for some seconds alone, recorded, and under the bare client, which
 has CUPTI's own memory and nothing of ours. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
 """
@@ -23,6 +23,8 @@ REPETITIONS = 5
 SHORT, OFTEN = 0.5, 5
 # How much of a run is left out of the fit of its memory: it has its size then.
 SETTLED = 30
+# Between two looks at all mappings, seconds: they take a lock that whoever maps memory waits for.
+LOOKS = 10
 # A recording at the highest rate ends when the disk has no more than this.
 LEAST_FREE = 4 << 30
 MiB = 1 << 20
@@ -84,8 +86,8 @@ class Bench:
             return head + program, {"TMPDIR": str(folder)}, folder
         raise ValueError(condition)
 
-    def run(self, condition, sections, keep=False, given=None, program=None, pin=None, unit="ns", scale=1.0, on=None):
-        """Runs once, `on` some processors: the figures by section, and what the recorder wrote."""
+    def run(self, condition, sections, keep=False, given=None, program=None, pin=None, unit="ns", scale=1.0):
+        """Runs once: the figures by section, and what the recorder wrote."""
         self.number += 1
         program = program or [str(self.program), *sections]
         made = given(self.scratch / f"run{self.number}") if given else self.command(condition, program)
@@ -95,7 +97,7 @@ class Bench:
         folder.mkdir(exist_ok=True)
         environment = {**os.environ, "RECORD_BENCH_SCALE": str(self.scale * scale), **extra}
         job = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               cwd=folder, preexec_fn=on and (lambda: os.sched_setaffinity(0, on)))
+                               cwd=folder)
         if pin is not None:
             threading.Thread(target=pin_threads, args=(job.pid, pin), daemon=True).start()
         try:
@@ -212,6 +214,7 @@ def settings(bench, repetitions, deadline):
         "bubblescope": {}, "all APIs": {"all_apis": True}, "CUDA events": {"events": True},
         "host buffers of 128 KiB": {"buffer_bytes": MiB // 8, "buffers": 256}, "host buffers of 2 MiB": {"buffer_bytes": 2 * MiB, "buffers": 16},
         "host buffers of 8 MiB": LARGE_BUFFERS, "host buffers of 32 MiB": {"buffer_bytes": 32 * MiB, "buffers": 4},
+        "device buffers 16 × 2 MiB": {"device_buffer_bytes": 2 * MiB, "device_buffers": 16},
         "device buffers 3 × 3.2 MB": {"device_buffer_bytes": 3355443, "device_buffers": 3},
         "device buffers 8 × 32 MiB": {"device_buffer_bytes": 32 * MiB, "device_buffers": 8},
         "flush each 50 ms": {"flush_interval": 50}, "flush each 1 s": {"flush_interval": 1000},
@@ -235,23 +238,11 @@ def settings(bench, repetitions, deadline):
     return rounds(jobs, repetitions, deadline)
 
 
-def placement(bench, repetitions, deadline):
-    """The launch loop on pairs of processors: the first with some that may be near to it and some that may be far. What
-    they share decides how fast the launching thread and CUPTI's own see each other's memory."""
-    allowed = sorted(os.sched_getaffinity(0))
-    partners = sorted({allowed[at] for at in (1, 2, 3, 4, len(allowed) // 2, len(allowed) // 2 + 1, -1) if -len(allowed) <= at < len(allowed)})
-    places = {"all": None} | {f"{allowed[0]} and {partner}": {allowed[0], partner} for partner in partners if partner != allowed[0]}
-    jobs = [(f"{condition}, {name}", lambda condition=condition, on=on: bench.run(condition, ["loop"], scale=SHORT, on=on))
-            for name, on in places.items() for condition in ("off", "bubblescope", "bare", "nsys")]
-    return rounds(jobs, repetitions, deadline)
-
-
-PARTS = {"programs": programs, "torch": torch, "stays": stays, "settings": settings, "placement": placement}
-USUAL = [part for part in PARTS if part != "placement"]
+PARTS = {"programs": programs, "torch": torch, "stays": stays, "settings": settings}
 
 
 def measure(options):
-    only = options.only.split(",") if options.only else USUAL
+    only = options.only.split(",") if options.only else list(PARTS)
     repetitions = 1 if options.quick else options.repetitions
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
@@ -273,7 +264,7 @@ def measure(options):
 
 
 def table(found):
-    for part in ("programs", "torch", "settings", "placement"):
+    for part in ("programs", "torch", "settings"):
         for name, runs in found.get(part, {}).items():
             middles = {key: machine.middle([run["figures"][key] for run in runs if key in run["figures"]])
                        for key in runs[0]["figures"]}
@@ -347,8 +338,7 @@ def watch(program, seconds, extra, folder):
     begun = time.monotonic()
     while job.poll() is None:
         time.sleep(1)
-        # Seldom: it takes a lock that whoever maps memory waits for.
-        if time.monotonic() - begun > SETTLED and (first is None or time.monotonic() - looked > SETTLED):
+        if time.monotonic() - begun > SETTLED and (first is None or time.monotonic() - looked > LOOKS):
             last, looked = mappings(job.pid) or last, time.monotonic()
             first = first or last
         memory = resident(job.pid)
@@ -361,6 +351,7 @@ def watch(program, seconds, extra, folder):
             samples.append({"s": round(time.monotonic() - begun, 2), "rss_kb": memory.get("VmRSS"),
                             "anon_kb": memory.get("RssAnon"), "spool_bytes": written,
                             "drops": walker.drops if walker else None, "pool_kb": walker.pool_bytes // 1024 if walker else None,
+                            "own_kb": (walker.pool_bytes + walker.heap_bytes) // 1024 if walker and walker.heap_bytes else None,
                             **writer_times(job.pid)})
         if shutil.disk_usage(folder).free < LEAST_FREE:
             stopped = "the disk was nearly full"
@@ -395,10 +386,11 @@ def slope(samples, key, after):
 
 
 def fit(part):
-    """Adds the growth of a part's memory, and of the recorder's buffers in it: KiB a minute once it has its size."""
+    """Adds the growth of a part's memory, of the recorder's buffers in it, and of all that the recorder has allocated: KiB a
+    minute once it has its size."""
     samples = part["samples"]
     part["fit_after_s"] = min(SETTLED, samples[-1]["s"] / 4) if samples else 0
-    for key, figure in (("rss_kb", "slope_kib_per_min"), ("pool_kb", "pool_slope_kib_per_min")):
+    for key, figure in (("rss_kb", "slope_kib_per_min"), ("pool_kb", "pool_slope_kib_per_min"), ("own_kb", "own_slope_kib_per_min")):
         part[figure] = slope(samples, key, part["fit_after_s"])
 
 
@@ -409,7 +401,8 @@ def memory(options):
         client, kinds = machine.bare_client(scratch)
         library, request = machine.injection()
         machine.built([job])
-        found = {"machine": machine.versions(), "seconds": options.seconds, "config": request.get("config", {})}
+        request["config"] = {**request.get("config", {}), **options.config}
+        found = {"machine": machine.versions(), "seconds": options.seconds, "config": request["config"]}
         for part, seconds, environment in (
                 ("alone", options.alone, lambda folder: {}),
                 ("recorded", options.seconds, lambda folder: machine.injected(library, request, folder)),
@@ -444,6 +437,7 @@ def main():
     one.add_argument("--seconds", type=float, default=240, metavar="S", help="how long it is recorded (default %(default)s)")
     one.add_argument("--alone", type=float, default=30, metavar="S", help="how long the program runs alone (default %(default)s)")
     one.add_argument("--bare", type=float, default=240, metavar="S", help="how long under the bare client; 0: not (default %(default)s)")
+    one.add_argument("--config", type=json.loads, default={}, metavar="JSON", help="settings of the recorder other than its own, by name")
     one = commands.add_parser("write")
     one.add_argument("figures")
     one.add_argument("document")

@@ -159,23 +159,6 @@ def settings(found):
                                if agreed else "No setting is on the same side of its default in every round."))
 
 
-def placement(found):
-    """The table of the launch loop on pairs of processors."""
-    runs = found["placement"]
-    conditions = ("off", "bubblescope", "bare", "nsys")
-    yield ("The launch loop, with the program and all its threads kept to two processors: µs per launch, median (least to greatest). "
-           "\"all\" is the machine as it is.")
-    yield ""
-    yield "| processors | " + " | ".join(CONDITIONS[condition] for condition in conditions) + " |"
-    yield "|---|" + "---|" * len(conditions)
-    for place in dict.fromkeys(name.split(", ", 1)[1] for name in runs):
-        cells = []
-        for condition in conditions:
-            values = values_of(found, "placement", f"{condition}, {place}", "loop")
-            cells.append(f"{number(statistics.median(values))} ({number(min(values))} to {number(max(values))}, {len(values)} ×)" if values else "")
-        yield f"| {place} | " + " | ".join(cells) + " |"
-
-
 def where(found):
     said = found["machine"]
     kept = found.get("cores", said["cpus"])
@@ -219,27 +202,26 @@ def memory(found):
         grown = [f"{words}: {part['slope_kib_per_min'] / 1024:+.2f} MiB a minute, {fitted(part)}" for words, part in (
             ("recorded", recorded), ("under the bare client", bare), ("the program alone", alone))
             if part.get("slope_kib_per_min") is not None]
-        yield f"How it grows, by least squares: {'; '.join(grown)}. {difference(found)}"
+        yield f"How it grows, by least squares: {'; '.join(grown)}. {difference(found)}".rstrip()
     rate = recorded.get("launches") or []
     if len(rate) > 60:
         first, last = (rate[45] - rate[15]) / 30, (rate[-1] - rate[-31]) / 30
         yield ""
-        yield (f"The program launched {first:,.0f} times a second about 30 s after its start and {last:,.0f} times in its last 30 s; "
-               "more in the same time needs more memory.")
+        yield f"The program launched {first:,.0f} times a second about 30 s after its start and {last:,.0f} times in its last 30 s."
     for words, part in (("recorded", recorded), ("under the bare client", bare)):
         if part.get("grown"):
             yield ""
             yield (f"What became larger or smaller from some {part['fit_after_s']:.0f} s to the last look, {words}: " + "; ".join(
                 f"{name}: {kb / 1024:+.2f} MiB" + (f" ({pieces:+d} mappings)" if pieces else "") for name, pieces, kb in part["grown"][:6])
                 + ".")
-            yield ""
     last, first = recorded["samples"][-1], at(30)
-    if last.get("pool_kb"):
-        slope = (recorded.get("pool_slope_kib_per_min") or 0) / 1024
-        yield (f"The recorder's activity buffers took {first['pool_kb'] / 1024:.0f} MiB at 30 s and {last['pool_kb'] / 1024:.0f} MiB at "
-               f"the end ({slope:+.2f} MiB a minute); what is above them at any moment is CUPTI, the program and "
-               "twice the size of a buffer, in which one is compressed.")
+    words, key, slope = own_memory(recorded)
+    if slope is not None:
+        yield ""
+        yield (f"{words[0].upper()}{words[1:]} took {first[key] / 1024:.1f} MiB at 30 s and {last[key] / 1024:.1f} MiB at the end "
+               f"({slope / 1024:+.2f} MiB a minute). What is above that at any moment is the program's and CUPTI's.")
     if "ran_s" in last:
+        yield ""
         seconds = last["s"] - first["s"]
         yield (f"In that time the thread that writes the spool ran {100 * (last['ran_s'] - first['ran_s']) / seconds:.0f} % of the "
                f"time and waited {100 * (last['waited_s'] - first['waited_s']) / seconds:.1f} % for a processor.")
@@ -253,7 +235,15 @@ def fitted(part):
     return f"from {part.get('fit_after_s', min(30, last / 4)):.0f} s to {last:.0f} s"
 
 
-def own_growth(found):
+def own_memory(recorded):
+    """What the recorder says that it takes in a recorded process: in words, the key of a sample, and KiB a minute."""
+    slope = recorded.get("own_slope_kib_per_min")
+    if slope is not None:
+        return "all that the recorder has allocated", "own_kb", slope
+    return "the recorder's activity buffers", "pool_kb", recorded.get("pool_slope_kib_per_min")
+
+
+def beyond_bare(found):
     """KiB a minute by which a recorded process grows more than one with the bare client."""
     ours, theirs = (found.get(part, {}).get("slope_kib_per_min") for part in ("recorded", "bare"))
     return None if ours is None or theirs is None else ours - theirs
@@ -261,7 +251,7 @@ def own_growth(found):
 
 def difference(found):
     """What of the growth is the recorder's own."""
-    own = own_growth(found)
+    own = beyond_bare(found)
     if own is None:
         return ""
     lengths = [found[part]["samples"][-1]["s"] for part in ("recorded", "bare")]
@@ -272,8 +262,10 @@ def difference(found):
 def grows(found):
     """The rows of the verdict for memory."""
     length = found["recorded"]["samples"][-1]["s"]
-    for words, slope in (("resident memory grows by less than 1 MiB a minute after 30 s", found["recorded"].get("slope_kib_per_min")),
-                         ("and by less than 1 MiB a minute more than under bare CUPTI", own_growth(found))):
+    subject, _, own = own_memory(found["recorded"])
+    for words, slope in ((f"growth after 30 s of less than 1 MiB a minute: {subject}", own),
+                         ("growth after 30 s of less than 1 MiB a minute: the recorded process, with CUPTI in it", found["recorded"].get("slope_kib_per_min")),
+                         ("and of less than 1 MiB a minute more than under bare CUPTI", beyond_bare(found))):
         if slope is not None:
             yield f"| {words} | highest rate for {length:.0f} s | {'yes' if slope < 1024 else 'no'}, {slope / 1024:.2f} MiB |"
 
@@ -294,9 +286,14 @@ def missing(found, stayed, chosen, memory_now):
         yield f"- Memory of the present version: {length:.0f} s of the four minutes aimed at."
 
 
-def remark(words):
-    """What has to be said beside figures, as a paragraph."""
-    return [words, ""] if words else []
+def remark(figures, now):
+    """What has to be said beside figures of a run of its own, as a paragraph: how its recorder was set otherwise than the
+    one of the first table."""
+    words = [figures["remark"]] if figures.get("remark") else []
+    other = [f"{key} {value}, not {now[key]}" for key, value in figures.get("config", {}).items() if now.get(key, value) != value]
+    if other:
+        words.append(f"Measured on {figures['machine']['date']} with other settings than the figures above: {'; '.join(other)}.")
+    return [" ".join(words), ""] if words else []
 
 
 def write(folder, document):
@@ -307,7 +304,7 @@ def write(folder, document):
     found = figures("overhead.json")
     # What was measured in a run of its own.
     of_torch = figures("torch.json") or found
-    found |= {"torch": of_torch.get("torch", {}), "torch_remark": of_torch.get("remark")}
+    found |= {"torch": of_torch.get("torch", {})}
     stayed, chosen = figures("stays.json") or found, figures("settings.json") or found
     memory_now = figures("memory.json")
     said = found["machine"]
@@ -338,14 +335,12 @@ def write(folder, document):
         text += ["Not measured as far as it was meant to be:", "", *lacking, ""]
     text += [
         "## C++ programs", "", *cost_rows(found, "programs", ("loop", "threads", "graph", "synced")), "",
-        "## PyTorch", "", *remark(found.get("torch_remark")), *cost_rows(found, "torch", ("step", "inference", "bound")), "",
+        "## PyTorch", "", *remark(of_torch, found["config"]), *cost_rows(found, "torch", ("step", "inference", "bound")), "",
         "## What stays when recording has ended", "",
-        "After the end CUPTI stays loaded, and what it keeps in the path of a launch costs on.", "", *stays(stayed), "",
-        "## The choice of settings", "", *remark(chosen.get("remark")), *settings(chosen), "",
+        "After the end CUPTI stays loaded, and what it keeps in the path of a launch costs on.", "",
+        *remark(stayed, found["config"]), *stays(stayed), "",
+        "## The choice of settings", "", *remark(chosen, found["config"]), *settings(chosen), "",
     ]
-    placed = figures("placement.json")
-    if placed:
-        text += ["## Where the threads run", "", *remark(placed.get("remark")), *placement(placed), ""]
     if memory_now:
         text += ["## Memory and file at the highest rate", "", *memory(memory_now), ""]
     text += ["Repeat it with `scripts/measure/record_overhead.py measure overhead.json` and `record_overhead.py memory "

@@ -13,7 +13,7 @@ class Walker:
         self.file = open(path, "rb")
         self.at = PREAMBLE
         self.header, self.left_out, self.drops, self.ended = {}, [], None, False
-        self.buffers = self.buffer_bytes = self.pool_bytes = 0
+        self.buffers = self.buffer_bytes = self.pool_bytes = self.heap_bytes = 0
 
     def walk(self):
         """Takes in every whole chunk that is there; says how far that is."""
@@ -42,6 +42,7 @@ class Walker:
             self.ended = True
         elif tag == STATUS and len(payload) >= 24:
             self.pool_bytes = struct.unpack_from("<Q", payload, 16)[0]
+            self.heap_bytes = struct.unpack_from("<Q", payload, 24)[0] if len(payload) >= 32 else 0
         elif tag == NOTE:
             at = payload.find(b'{')
             try:

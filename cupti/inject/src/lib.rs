@@ -19,6 +19,10 @@ use session::Session;
 use std::ffi::{c_int, c_void};
 use std::panic::catch_unwind;
 
+/// So that a recording can say what the recorder itself takes of the program's memory.
+#[global_allocator]
+static ALLOCATOR: cupti::heap::Counting = cupti::heap::Counting;
+
 /// What libcuda calls once, within `cuInit`: 1 means that it went well. The program goes on either way.
 #[unsafe(no_mangle)]
 pub extern "C" fn InitializeInjection() -> c_int {

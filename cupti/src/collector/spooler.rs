@@ -8,6 +8,7 @@ use super::strides::Strides;
 use super::texts::Texts;
 use super::{Failure, OnFault, Summary, kinds::kind, pool::Buffer};
 use crate::decode::{SizeTable, record_ends};
+use crate::heap;
 use crate::spool::{CallbackName, Drops, End, Status, Text, Writer};
 use crossbeam_channel::Receiver;
 pub(super) use cupti_sys::bindings::{
@@ -17,6 +18,9 @@ use rustc_hash::FxHashSet;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+
+/// A change of the heap that is smaller is not worth a chunk.
+const HEAP_STEP: usize = 64 << 10;
 
 /// Everything that thread knows.
 #[derive(Debug)]
@@ -208,6 +212,7 @@ impl Spooler {
             held_buffers: self.held.count(),
             off_since_ns: self.shared.off_since(),
             pool_bytes: self.shared.pool.bytes(),
+            heap_bytes: heap::bytes().next_multiple_of(HEAP_STEP) as u64,
         };
         if status != self.written_status {
             self.written_status = status;

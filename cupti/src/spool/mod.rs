@@ -196,6 +196,8 @@ pub struct Status {
     pub off_since_ns: i64,
     /// Bytes of activity buffers, in use or ready. 0 when an earlier recorder did not tell.
     pub pool_bytes: u64,
+    /// What the recorder has allocated beside them, in steps of 64 KiB. 0 when it did not tell.
+    pub heap_bytes: u64,
 }
 
 /// A free note: a key and a JSON text.

@@ -344,8 +344,9 @@ fn parse(tag: Tag, payload: Vec<u8>) -> Parsed<Option<Chunk>> {
         }),
         Tag::Status => {
             let (held_buffers, off_since_ns) = (fields.u64()?, fields.i64()?);
-            let pool_bytes = if fields.0.is_empty() { 0 } else { fields.u64()? };
-            let status = Status { held_buffers, off_since_ns, pool_bytes };
+            let mut added = || if fields.0.is_empty() { Ok(0) } else { fields.u64() };
+            let (pool_bytes, heap_bytes) = (added()?, added()?);
+            let status = Status { held_buffers, off_since_ns, pool_bytes, heap_bytes };
             // What a later recorder has added.
             fields.0 = &[];
             Chunk::Status(status)

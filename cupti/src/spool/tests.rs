@@ -23,8 +23,8 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         any::<(u64, u64, u64, u64)>().prop_map(|(records, discarded_buffers, discarded_bytes, unwritten_buffers)| {
             Chunk::Drops(Drops { records, discarded_buffers, discarded_bytes, unwritten_buffers })
         }),
-        any::<(u64, i64, u64)>().prop_map(|(held_buffers, off_since_ns, pool_bytes)| {
-            Chunk::Status(Status { held_buffers, off_since_ns, pool_bytes })
+        any::<(u64, i64, u64, u64)>().prop_map(|(held_buffers, off_since_ns, pool_bytes, heap_bytes)| {
+            Chunk::Status(Status { held_buffers, off_since_ns, pool_bytes, heap_bytes })
         }),
         (text(), prop::collection::vec("\\PC{0,20}", 0..3)).prop_map(|(name, remarks)| {
             let other = Other { pid: Some(7), name: name.into(), lived: Some((1, i64::MAX)), ..Other::default() };
@@ -229,10 +229,13 @@ fn with_chunk(mut spool: Vec<u8>, tag: Tag, payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn what_later_recorders_add_is_passed_over() {
-    let known = [7u64.to_le_bytes(), (-5i64).to_le_bytes(), 9u64.to_le_bytes()].concat();
-    for (status, pool_bytes) in [(&known[..16], 0), (&known, 9), (&[&known, &b"more"[..]].concat(), 9)] {
+    let known = [7u64.to_le_bytes(), (-5i64).to_le_bytes(), 9u64.to_le_bytes(), 11u64.to_le_bytes()].concat();
+    for (status, pool_bytes, heap_bytes) in
+        [(&known[..16], 0, 0), (&known[..24], 9, 0), (&known, 9, 11), (&[&known, &b"more"[..]].concat(), 9, 11)]
+    {
         let spool = with_chunk(write(&[]), Tag::Status, status);
-        assert_eq!(read(&spool).0, [Chunk::Status(Status { held_buffers: 7, off_since_ns: -5, pool_bytes })]);
+        let expected = Status { held_buffers: 7, off_since_ns: -5, pool_bytes, heap_bytes };
+        assert_eq!(read(&spool).0, [Chunk::Status(expected)]);
     }
     let spool = with_chunk(write(&[]), Tag::Beside, b"\x02\0\0\0of another form");
     let mut later = Reader::new(spool.as_slice()).unwrap();

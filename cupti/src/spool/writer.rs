@@ -333,6 +333,7 @@ fn encode_status(payload: &mut Vec<u8>, status: &Status) {
     payload.extend_from_slice(&status.held_buffers.to_le_bytes());
     payload.extend_from_slice(&status.off_since_ns.to_le_bytes());
     payload.extend_from_slice(&status.pool_bytes.to_le_bytes());
+    payload.extend_from_slice(&status.heap_bytes.to_le_bytes());
 }
 
 fn encode_note(payload: &mut Vec<u8>, key: &str, json: &str) {

@@ -317,6 +317,19 @@ fn buffers_that_cupti_keeps_are_counted_however_the_program_ends() {
 }
 
 #[test]
+fn what_the_recorder_itself_takes_of_the_memory_is_told() {
+    let run = |buffer_bytes| {
+        let mut setting = Setting::new();
+        setting.request.config.buffer_bytes = buffer_bytes;
+        setting.run(&["inject:1", "launch:1:20000", "settled", "exit:0"]).assert_untouched().spool().status
+    };
+    // A buffer is compressed as a whole, from one copy into another.
+    let (small, large) = (run(128 << 10), run(1 << 20));
+    assert!((128 << 10..1 << 20).contains(&small.heap_bytes), "{small:?}");
+    assert!((2 << 20..4 << 20).contains(&large.heap_bytes), "{large:?}");
+}
+
+#[test]
 fn a_full_disk_ends_the_recording_and_not_the_program() {
     let setting = Setting::new();
     let kept = tempfile::tempdir().unwrap();
