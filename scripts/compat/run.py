@@ -8,7 +8,7 @@
 compat.json and the compacted recordings in OUT_FOLDER. `write` makes the document of the results, anywhere.
 """
 
-import argparse, dataclasses, json, os, pathlib, pty, re, select, shutil, subprocess, sys, tempfile, time
+import argparse, dataclasses, json, os, pathlib, pty, re, select, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "measure"))

@@ -8,7 +8,7 @@ end or, with --range, in the measured steps, and the last line is `counted: {...
 the same work.
 """
 
-import argparse, collections, contextlib, json, os, pathlib, tempfile
+import argparse, collections, contextlib, json, pathlib, tempfile
 
 import torch
 

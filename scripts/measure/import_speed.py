@@ -14,7 +14,6 @@ caches and its cores' halves, which can only add to it.
 import gzip
 import os
 import platform
-import resource
 import shutil
 import subprocess
 import sys

@@ -334,11 +334,11 @@ def watch(program, seconds, extra, folder):
     job = subprocess.Popen(command, env={**os.environ, **extra}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            text=True)
     samples, walker, stopped = [], None, None
-    first, last = None, None
+    first, last, looked = None, None, 0.0
     begun = time.monotonic()
     while job.poll() is None:
         time.sleep(1)
-        if time.monotonic() - begun > SETTLED and (first is None or time.monotonic() - looked > LOOKS):
+        if time.monotonic() - begun > SETTLED and time.monotonic() - looked > LOOKS:
             last, looked = mappings(job.pid) or last, time.monotonic()
             first = first or last
         memory = resident(job.pid)
