@@ -16,12 +16,12 @@
 mod default_stream;
 mod events;
 pub(crate) mod lanes;
+mod recorded;
 mod spins;
 
 #[cfg(test)]
 mod tests;
 
-use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::trace::{
@@ -200,61 +200,6 @@ impl Waits {
         waits.recorded_for_host = recorded.collect();
         waits.recorded_for_host.sort_unstable();
         waits
-    }
-
-    /// The calls that record an event for some waiting calls and for nobody else, in the order of the call table: without
-    /// these waits nobody needs them. None of a process that reads times of events.
-    pub fn recorded_only_for(&self, trace: &Trace, waiting: &[CallIdx]) -> Vec<CallIdx> {
-        let waiting: FxHashSet<CallIdx> = waiting.iter().copied().collect();
-        let process_of = |wait: &StreamWait| trace.streams[wait.stream.index()].process;
-        let for_streams: FxHashSet<(ProcessIdx, CorrelationId)> =
-            self.streams.iter().map(|wait| (process_of(wait), wait.recorded)).collect();
-        let calls = &trace.calls;
-        let timed: FxHashSet<ProcessIdx> = calls
-            .indices()
-            .filter(|call| calls.kind[call.index()] == ApiKind::EventElapsed)
-            .map(|call| trace.call_process(call))
-            .collect();
-        let of_records = self.recorded_for_host.chunk_by(|a, b| a.0 == b.0);
-        of_records
-            .filter(|waits| waits.iter().all(|(_, by)| by.is_some_and(|by| waiting.contains(&by))))
-            .map(|waits| waits[0].0)
-            .filter(|&record| {
-                let process = trace.call_process(record);
-                let awaited = for_streams.contains(&(process, calls.correlation[record.index()]));
-                !awaited && !timed.contains(&process)
-            })
-            .collect()
-    }
-
-    /// The calls that record an event for which neither the host nor a stream waits, of processes that read times of
-    /// events, in the order of the call table: they are only for these times. None of a process that asks whether events
-    /// are done, as the records do not tell which, nor where the record of a wait is missing.
-    pub fn recorded_for_time(&self, trace: &Trace) -> Vec<CallIdx> {
-        if self.unresolved_events > 0 {
-            return Vec::new();
-        }
-        let calls = &trace.calls;
-        let processes_with = |kind| -> FxHashSet<ProcessIdx> {
-            calls
-                .indices()
-                .filter(|call| calls.kind[call.index()] == kind)
-                .map(|call| trace.call_process(call))
-                .collect()
-        };
-        let (timed, asked) = (processes_with(ApiKind::EventElapsed), processes_with(ApiKind::EventQuery));
-        let for_streams: FxHashSet<(ProcessIdx, CorrelationId)> =
-            self.streams.iter().map(|wait| (trace.streams[wait.stream.index()].process, wait.recorded)).collect();
-        let for_host: FxHashSet<CallIdx> = self.recorded_for_host.iter().map(|&(record, _)| record).collect();
-        let events = trace.events.iter().filter(|event| {
-            let only_timed = timed.contains(&event.process) && !asked.contains(&event.process);
-            only_timed && !for_streams.contains(&(event.process, event.correlation))
-        });
-        let mut found: Vec<CallIdx> =
-            events.filter_map(|event| event.call).filter(|call| !for_host.contains(call)).collect();
-        found.sort_unstable();
-        found.dedup();
-        found
     }
 
     /// The blocking calls, in the order of the call table.

@@ -307,3 +307,86 @@ fn what_an_op_waited_for_through_the_default_stream_is_what_ended_last_of_all_be
     assert!(found.iter().flatten().count() > 10 && found.iter().any(Option::is_none), "{found:?}");
     assert_eq!(default_stream_wait(&trace, OpIdx(u32::MAX)), None);
 }
+
+/// The correlation ids of the calls that record events for the host's wait alone, where `more` happens besides. The event
+/// of call 2 is waited for by call 3.
+fn recorded_for_the_wait(waiting: &[u64], more: impl FnOnce(&mut Scene)) -> Vec<u64> {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 9_000));
+    scene.record_event(2, 1_500, 7, 9, Some(70));
+    scene.call("cudaEventSynchronize_v3020", 3, 3_000, 10_000);
+    scene.sync_record(SyncKind::Event, 3, (3_000, 10_000), None, Some((9, Some(70))));
+    more(&mut scene);
+    let trace = scene.finish();
+    let id = |call: CallIdx| trace.calls.correlation[call.index()].0;
+    let waiting: Vec<CallIdx> = trace.calls.indices().filter(|&call| waiting.contains(&id(call))).collect();
+    Waits::new(&trace).recorded_only_for(&trace, &waiting).into_iter().map(id).collect()
+}
+
+#[test]
+fn an_event_that_anybody_else_may_use_is_not_recorded_for_a_wait_alone() {
+    assert_eq!(recorded_for_the_wait(&[3], |_| {}), [2]);
+    let none: [u64; 0] = [];
+    assert_eq!(recorded_for_the_wait(&[], |_| {}), none);
+    // Calls that use events and do not tell which.
+    for name in [
+        "cudaEventQuery_v3020",
+        "cuEventQuery",
+        "hipEventQuery",
+        "cudaEventElapsedTime_v3020",
+        "cuEventElapsedTime_v2",
+        "cudaEventSynchronize_v3020",
+        "cuEventSynchronize",
+        "cudaStreamWaitEvent_v3020",
+        "cuStreamWaitEvent_ptsz",
+        "cudaIpcGetEventHandle_v4010",
+        "cuGraphAddEventWaitNode",
+    ] {
+        for at in [2_000, 20_000] {
+            let other = |pid| {
+                recorded_for_the_wait(&[3], |scene| {
+                    scene.on_thread(pid, 90);
+                    scene.call(name, 10, at, at + 100);
+                })
+            };
+            assert_eq!(other(1), none, "{name} at {at}");
+            assert_eq!(other(2), [2], "{name} at {at}: an event of another process is another");
+        }
+        // A library's own use of events lies in a call of another kind, a runtime's in one of the same.
+        let inside = |outer: &str, waiting: &[u64]| {
+            recorded_for_the_wait(waiting, |scene| {
+                scene.call(outer, 10, 20_000, 20_900);
+                scene.call(name, 11, 20_100, 20_200);
+            })
+        };
+        assert_eq!(inside("cudaGraphLaunch_v10000", &[3]), [2], "{name}");
+        assert_eq!(inside("cudaEventQuery_v3020", &[3]), none, "{name}");
+        assert_eq!(inside("cudaEventQuery_v3020", &[3, 10]), [2], "{name}: part of the wait");
+    }
+    // Calls whose record tells which.
+    let told = |sync| {
+        recorded_for_the_wait(&[3], |scene: &mut Scene| {
+            scene.record_event(12, 1_700, 7, 10, Some(71));
+            scene.wait_event(13, 2_000, 8, 10, sync);
+        })
+    };
+    assert_eq!((told(Some(70)), told(Some(71))), (none.to_vec(), vec![2]));
+    let told = |sync, waiting: &[u64]| {
+        recorded_for_the_wait(waiting, |scene: &mut Scene| {
+            scene.record_event(12, 1_700, 7, 10, Some(71));
+            scene.call("cudaEventSynchronize_v3020", 13, 11_000, 12_000);
+            scene.sync_record(SyncKind::Event, 13, (11_000, 12_000), None, Some((10, sync)));
+        })
+    };
+    assert_eq!((told(Some(70), &[3]), told(Some(71), &[3])), (none.to_vec(), vec![2]));
+    assert_eq!((told(Some(70), &[3, 13]), told(Some(71), &[3, 13])), (vec![2], vec![2, 12]));
+    // What is captured is no wait yet.
+    let captured = recorded_for_the_wait(&[3], |scene| {
+        scene.call("cudaStreamBeginCapture_v10000", 10, 20_000, 20_100);
+        scene.call("cudaStreamWaitEvent_v3020", 11, 20_200, 20_300);
+        scene.call("cudaStreamEndCapture_v10000", 12, 20_400, 20_500);
+    });
+    assert_eq!(captured, [2]);
+    // A stream that is asked needs no event.
+    assert_eq!(recorded_for_the_wait(&[3], |scene| scene.call("cudaStreamQuery_v3020", 10, 20_000, 20_100)), [2]);
+}
