@@ -37,6 +37,9 @@ pub struct ReplayFacts {
     pub what_if: Vec<WhatIf>,
     /// All of them at once; `None` when there are none.
     pub all_together: Option<WhatIf>,
+    /// Those that the findings propose at once: what is asked for besides is a question, and no remedy. `None` when there
+    /// are none.
+    pub remedies_together: Option<WhatIf>,
 }
 
 /// What a change gains.
@@ -141,6 +144,7 @@ fn facts(replay: &Replay<'_>, findings: &Findings, idle: Ns, asked: &[Change]) -
         idle,
         what_if: Vec::new(),
         all_together: None,
+        remedies_together: None,
     };
     if facts.withheld {
         return facts;
@@ -153,7 +157,8 @@ fn facts(replay: &Replay<'_>, findings: &Findings, idle: Ns, asked: &[Change]) -
             lists.push(vec![change.clone()]);
         }
     }
-    let mut all: Vec<Change> = findings.found.iter().flat_map(|finding| finding.changes.clone()).collect();
+    let remedies: Vec<Change> = findings.found.iter().flat_map(|finding| finding.changes.clone()).collect();
+    let mut all = remedies.clone();
     let outcomes = replay.each(&lists);
     for (change, outcome) in lists.into_iter().flatten().zip(outcomes) {
         // What has no answer would leave all together without one.
@@ -163,21 +168,29 @@ fn facts(replay: &Replay<'_>, findings: &Findings, idle: Ns, asked: &[Change]) -
             all.push(change);
         }
     }
-    facts.what_if.extend(findings.found.iter().map(|finding| WhatIf {
+    let proposed = findings.found.iter().map(|finding| WhatIf {
         change: finding.change.clone(),
         span: finding.span,
         gain: finding.recoverable,
         at_least: finding.id.gains_at_least(),
         assumptions: finding.assumptions.clone(),
-    }));
+    });
+    let mut proposed: Vec<WhatIf> = proposed.collect();
+    proposed.sort_by_key(|what| std::cmp::Reverse(what.gain));
+    let besides = !facts.what_if.is_empty();
+    facts.what_if.extend(proposed.iter().cloned());
     facts.what_if.sort_by_key(|what| std::cmp::Reverse(what.gain));
-    if !all.is_empty() {
-        let names: Vec<&str> = facts.what_if.iter().map(|what| what.change.as_str()).collect();
-        let at_least = facts.what_if.iter().all(|what| what.at_least);
-        let together = what_if(names.join(", "), replay.with(&all));
-        facts.all_together = together.map(|what| WhatIf { at_least, ..what });
-    }
+    facts.all_together = together(replay, &facts.what_if, &all);
+    facts.remedies_together = if besides { together(replay, &proposed, &remedies) } else { facts.all_together.clone() };
     facts
+}
+
+/// What changes gain at once, `each` of which is answered; `None` when there are none.
+fn together(replay: &Replay<'_>, each: &[WhatIf], changes: &[Change]) -> Option<WhatIf> {
+    let names: Vec<&str> = each.iter().map(|what| what.change.as_str()).collect();
+    let at_least = each.iter().all(|what| what.at_least);
+    let outcome = (!changes.is_empty()).then(|| replay.with(changes))?;
+    what_if(names.join(", "), outcome).map(|what| WhatIf { at_least, ..what })
 }
 
 /// An answer; `None` when it is withheld.

@@ -175,6 +175,10 @@ pub struct Device {
     /// blame for is not in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blamed: Vec<Blamed>,
+    /// The calls in which the host was during bubbles that no call is to blame for, by cause, what the time went to and
+    /// API, the most time first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_calls: Vec<HostCalls>,
     /// Idle time by where it went. Sums to `idle_ns`.
     #[schemars(schema_with = "ns_by::<SegmentKind>")]
     pub idle_by_segment: BTreeMap<SegmentKind, Ns>,
@@ -192,6 +196,22 @@ pub struct Blamed {
     /// How many bubbles.
     pub bubbles: u64,
     /// Their length. It is inside the cause's part of `idle_by_root`.
+    pub idle_ns: Ns,
+}
+
+/// The calls of one API in which the host was during bubbles of one cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostCalls {
+    /// The root cause of the bubbles.
+    pub cause: Cause,
+    /// What the time went to: `launch-call` of calls that submit work.
+    pub kind: SegmentKind,
+    /// The API's name, without version suffixes.
+    pub api: String,
+    /// How many calls.
+    pub calls: u64,
+    /// The time in them during the bubbles. It is inside the cause's part of `idle_by_root` and the kind's of
+    /// `idle_by_segment`.
     pub idle_ns: Ns,
 }
 
@@ -322,6 +342,10 @@ pub struct Replay {
     /// All changes at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_together: Option<WhatIf>,
+    /// The remedies of all findings at once, without what was asked for besides: what the report promises. Absent when
+    /// there are no findings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedies_together: Option<WhatIf>,
 }
 
 /// What one change would gain.

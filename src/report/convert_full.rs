@@ -26,6 +26,7 @@ impl From<&ReplayFacts> for Replay {
             idle_ns: Some(facts.idle),
             what_if: facts.what_if.iter().map(|what| what_if(what, facts.span)).collect(),
             all_together: facts.all_together.as_ref().map(|what| what_if(what, facts.span)),
+            remedies_together: facts.remedies_together.as_ref().map(|what| what_if(what, facts.span)),
         }
     }
 }

@@ -55,6 +55,7 @@ pub(super) fn device(number: u32, compute: i64, copy: i64, roots: &[(Cause, i64)
         },
         idle_by_root: roots.iter().map(|&(cause, ns)| (cause, Ns(ns))).collect(),
         blamed: roots.iter().filter_map(|&(cause, ns)| blamed(cause, ns, count)).collect(),
+        host_calls: Vec::new(),
         idle_by_segment: BTreeMap::from([
             (SegmentKind::SyncReturn, Ns(idle / 2)),
             (SegmentKind::LaunchLatency, Ns(idle - idle / 2)),
@@ -247,6 +248,15 @@ pub(super) fn sync_bound() -> Report {
             at_least: false,
             assumptions: vec![assumption.to_owned()],
         }),
+        // As if a faster host had been asked for.
+        remedies_together: Some(WhatIf {
+            change: "async=cuStreamSynchronize".to_owned(),
+            span_ns: Ns(11_321_000),
+            gain_ns: Ns(7_810_000),
+            gain_fraction: 0.408,
+            at_least: false,
+            assumptions: vec![assumption.to_owned()],
+        }),
     });
     report.findings = Some(vec![
         Finding {
@@ -282,6 +292,7 @@ pub(super) fn sync_bound() -> Report {
     report.bubbles[2].root.cause = Cause::LaunchBound;
     report.bubbles[2].root.api = Some("cuLaunchKernel".to_owned());
     report.bubbles[2].root.confidence = Confidence::Guess;
+    (report.bubbles[2].segments[0].kind, report.bubbles[2].segments[0].api) = (SegmentKind::HostCode, None);
     report.quality.profiler_ns = Ns(140_000);
     report
 }
@@ -335,6 +346,7 @@ pub(super) fn many_devices() -> Report {
     report.bubbles[0].device = 3;
     report.bubbles[0].root =
         Root { cause: Cause::HostBound, api: Some("cudaLaunchKernel".to_owned()), ..report.bubbles[0].root.clone() };
+    (report.bubbles[0].segments[0].kind, report.bubbles[0].segments[0].api) = (SegmentKind::HostCode, None);
     report
 }
 

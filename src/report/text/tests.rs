@@ -1,7 +1,11 @@
 //! What people read, kept as snapshots.
 
+use std::path::Path;
+
 use super::{Style, render, render_compare, render_gate};
-use crate::analysis::{Cause, FindingId};
+use crate::analysis::replay::Change;
+use crate::analysis::{self, Cause, FindingId};
+use crate::open::open;
 use crate::report::compare::Compare;
 use crate::report::contract::{Blamed, Report};
 use crate::report::{Limit, gate, samples};
@@ -99,8 +103,35 @@ fn a_gain_of_several_kinds_is_about_so_much() {
     replay.what_if[0].at_least = true;
     assert!(told(&report).contains("\nAbout "));
     let replay = report.replay.as_mut().unwrap();
-    replay.all_together.as_mut().unwrap().at_least = true;
+    replay.remedies_together.as_mut().unwrap().at_least = true;
     assert!(told(&report).contains("\nAt least "));
+}
+
+/// What is asked is answered in the table of changes. It promises nothing, whatever it is, and takes nothing away.
+#[test]
+fn nothing_is_promised_because_it_was_asked() {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (name, promises) in [("planted/sync", true), ("workloads/pipeline/async-pinned", false)] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).with_extension("bubcap");
+        let trace = open(&path).unwrap();
+        let told = |asked: &[Change]| {
+            let full = analysis::full(&trace, &analysis::Options { what_if: asked.to_vec(), ..Default::default() });
+            let text = text(&Report::full(&trace, &full, &crate::report::Options::default()), Style::PLAIN);
+            (words(text.split_once("\n\n").unwrap().0), full.replay.unwrap().what_if)
+        };
+        let (head, _) = told(&[]);
+        assert_eq!(head.contains("can be recovered"), promises, "{name}: {head}");
+        let asked = ["host=0.5", "host=0", "host=2", "no-sync", "graph", "pinned", "no-tracer", "no-stream-waits"];
+        let apis = ["remove=cuLaunchKernel", "async=cuMemcpyDtoHAsync", "usual=cuLaunchKernel"];
+        let each: Vec<Change> = asked.iter().chain(&apis).map(|text| text.parse().unwrap()).collect();
+        for some in each.chunks(1).chain([each.as_slice()]) {
+            let (asked, answers) = told(some);
+            assert_eq!(asked, head, "{name}: {some:?}");
+            for change in some {
+                assert!(answers.iter().any(|what| what.change == change.to_string()), "{name}: {change}");
+            }
+        }
+    }
 }
 
 /// Findings are withheld where idle time is not reliable, and so are promises.

@@ -178,7 +178,15 @@ fn changes_that_were_asked_for_are_answered_besides() {
     let mut all = full.findings.found[0].changes.clone();
     all.extend(asked.clone());
     let waits = Waits::new(&trace);
-    assert_eq!(facts.all_together.unwrap().span, Replay::new(&trace, &waits, None).with(&all).span);
+    let replay = Replay::new(&trace, &waits, None);
+    assert_eq!(facts.all_together.unwrap().span, replay.with(&all).span);
+    // The remedies are those of the findings, whatever is asked.
+    let remedies = facts.remedies_together.unwrap();
+    assert_eq!(remedies.span, replay.with(&full.findings.found[0].changes).span);
+    assert_eq!(
+        (remedies.change, remedies.gain),
+        (full.findings.found[0].change.clone(), full.findings.found[0].recoverable)
+    );
 
     // What is asked twice has one answer.
     let twice = [asked.as_slice(), asked.as_slice()].concat();
@@ -194,6 +202,8 @@ fn a_change_that_is_a_findings_remedy_is_answered_once() {
     let asked: Vec<Change> = found.iter().flat_map(|finding| finding.changes.clone()).collect();
     let (plain, asked) = (full_with(&trace, Vec::new()), full_with(&trace, asked));
     assert_eq!(plain.what_if, asked.what_if);
+    assert_eq!(plain.remedies_together, asked.remedies_together);
+    assert_eq!(plain.remedies_together, plain.all_together);
 }
 
 fn full_with(trace: &Trace, what_if: Vec<Change>) -> crate::analysis::ReplayFacts {

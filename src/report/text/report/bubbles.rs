@@ -1,5 +1,6 @@
 //! The longest bubbles.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
@@ -11,6 +12,7 @@ use super::units::{moment, time};
 use crate::analysis::{Confidence, Rule, SegmentKind};
 use crate::report::contract::{Bubble, Report, Segment};
 use crate::report::total;
+use crate::trace::Ns;
 
 /// Columns before the table.
 const INDENT: usize = 2;
@@ -74,11 +76,8 @@ fn whose(bubble: &Bubble) -> String {
         return "legacy default stream".to_owned();
     }
     let blames = root.cause.blames_call();
-    // The launch that came late was not always slow itself: one before it may have been.
-    let longest = bubble.segments.iter().max_by_key(|segment| segment.dur_ns);
-    if let (false, Some(Segment { kind: SegmentKind::LaunchCall, dur_ns, api: Some(api), .. })) = (blames, longest)
-        && total([*dur_ns, *dur_ns]) >= bubble.dur_ns
-    {
+    // The launch that came late was not always slow itself: calls before it may have been.
+    if let Some(api) = mostly_in(bubble).filter(|_| !blames) {
         return format!("in {}", short(api, 23));
     }
     match (&root.api, &root.site) {
@@ -87,6 +86,19 @@ fn whose(bubble: &Bubble) -> String {
         (Some(api), None) => format!("{} {}", place(bubble, api), short(api, 19)),
         (None, None) => String::new(),
     }
+}
+
+/// The API in whose calls the host was for at least half of a bubble.
+fn mostly_in(bubble: &Bubble) -> Option<&str> {
+    let mut by_api: BTreeMap<&str, Ns> = BTreeMap::new();
+    for segment in bubble.segments.iter().filter(|segment| segment.kind.is_in_call()) {
+        if let Some(api) = &segment.api {
+            let inside = by_api.entry(api).or_default();
+            *inside = total([*inside, segment.dur_ns]);
+        }
+    }
+    let (api, inside) = by_api.into_iter().max_by_key(|&(_, inside)| inside)?;
+    (total([inside, inside]) >= bubble.dur_ns).then_some(api)
 }
 
 /// Where a bubble lies beside the call that its root cause names and does not blame, as a preposition.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use super::table::{Align, Cell, Table, paragraph};
 use super::units::{bar, count, counted, fraction, percent, percent_of, time};
+use super::verdict::because;
 use super::{NEGLIGIBLE, Style, negligible};
 use crate::report::contract::{Device, Report};
 use crate::report::total;
@@ -91,14 +92,18 @@ pub(super) fn idle(report: &Report, out: &mut dyn Write, style: Style) -> io::Re
     let whose = if report.devices.len() > 1 { " (all GPUs added up)" } else { "" };
     style.section(out, &format!("Why the GPU was idle: root causes of its bubbles{whose}"))?;
     let roots = sum(report.devices.iter().map(|device| &device.idle_by_root));
-    breakdown(out, style, &roots, all, |cause| (cause.as_str(), cause.because()))?;
+    let roots: Vec<(&str, Ns, String)> =
+        roots.into_iter().map(|(cause, part)| (cause.as_str(), part, because(&report.devices, cause, part))).collect();
+    breakdown(out, style, &roots, all)?;
 
     if negligible(report) {
         return Ok(());
     }
     style.section(out, "What the host and the GPU did in that time")?;
     let segments = sum(report.devices.iter().map(|device| &device.idle_by_segment));
-    breakdown(out, style, &segments, all, |kind| (kind.as_str(), kind.meanwhile()))
+    let segments: Vec<(&str, Ns, String)> =
+        segments.into_iter().map(|(kind, part)| (kind.as_str(), part, kind.meanwhile().to_owned())).collect();
+    breakdown(out, style, &segments, all)
 }
 
 fn sum<'a, K: Copy + Ord + 'a>(maps: impl Iterator<Item = &'a BTreeMap<K, Ns>>) -> Vec<(K, Ns)> {
@@ -112,17 +117,11 @@ fn sum<'a, K: Copy + Ord + 'a>(maps: impl Iterator<Item = &'a BTreeMap<K, Ns>>) 
     parts
 }
 
-/// A table of parts of a whole, the largest first; the very small ones are summed up.
-fn breakdown<K: Copy>(
-    out: &mut dyn Write,
-    style: Style,
-    parts: &[(K, Ns)],
-    whole: Ns,
-    words: impl Fn(K) -> (&'static str, &'static str),
-) -> io::Result<()> {
+/// A table of parts of a whole, each with its name and meaning, the largest first; the very small ones are summed up.
+fn breakdown(out: &mut dyn Write, style: Style, parts: &[(&str, Ns, String)], whole: Ns) -> io::Result<()> {
     let columns = [("", Align::Left), ("", Align::Right), ("", Align::Right), ("", Align::Left), ("", Align::Sentence)];
     let mut table = Table::new(&columns, 4);
-    let small = parts.iter().skip(1).filter(|&&(_, part)| fraction(part, whole) < SMALL).count();
+    let small = parts.iter().skip(1).filter(|&&(_, part, _)| fraction(part, whole) < SMALL).count();
     let shown = if small > 1 { parts.len() - small } else { parts.len() };
     let mut row = |name: &str, part: Ns, meaning: &str| {
         let share = fraction(part, whole);
@@ -134,13 +133,12 @@ fn breakdown<K: Copy>(
             Cell::painted(meaning, style.faint()),
         ]);
     };
-    for &(key, part) in &parts[..shown] {
-        let (name, meaning) = words(key);
-        row(name, part, meaning);
+    for (name, part, meaning) in &parts[..shown] {
+        row(name, *part, meaning);
     }
     if small > 1 {
-        let rest: Vec<&str> = parts[shown..].iter().map(|&(key, _)| words(key).0).collect();
-        row("others", total(parts[shown..].iter().map(|&(_, part)| part)), &rest.join(", "));
+        let rest: Vec<&str> = parts[shown..].iter().map(|&(name, ..)| name).collect();
+        row("others", total(parts[shown..].iter().map(|&(_, part, _)| part)), &rest.join(", "));
     }
     table.write(out, style, 2)
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::table::paragraph;
 use super::units::{count, counted, moment, percent_of, time};
-use super::verdict::{largest, longest_of, within};
+use super::verdict::{because, largest, longest_of, within};
 use super::{Style, negligible};
 use crate::analysis::Severity;
 use crate::report::contract::{Finding, Report};
@@ -45,7 +45,7 @@ fn none(report: &Report, style: Style) -> (anstyle::Style, String) {
         let text = "Not known: no host call was recorded, and it is calls that patterns are told by.";
         return (anstyle::Style::new(), text.to_owned());
     }
-    let cause = format!("{cause} ({}), {}", cause.because(), percent_of(part, device.idle_ns));
+    let cause = format!("{cause} ({}), {}", because([device], cause, part), percent_of(part, device.idle_ns));
     let cause = format!("The largest cause of idle time is {cause} of it");
     let Some(bubble) = longest_of(report, device) else {
         let how = match device.bubbles.count {

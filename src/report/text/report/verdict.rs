@@ -7,7 +7,7 @@ use super::names::harmless;
 use super::table::paragraph;
 use super::units::{counted, moment, percent, percent_of, time};
 use super::{Style, negligible};
-use crate::analysis::{Cause, FindingId, beyond_idle};
+use crate::analysis::{self, Cause, FindingId, Inside, beyond_idle};
 use crate::report::contract::{Bubble, Device, Quality, Report};
 use crate::trace::Ns;
 
@@ -43,13 +43,14 @@ pub(super) fn verdict(report: &Report, out: &mut dyn Write, style: Style) -> io:
             let within = if whose.is_empty() { within(bubble) } else { String::new() };
             format!("; {} of it once, at {}{within}", time(bubble.dur_ns), moment(bubble.start_ns))
         });
-        let text = format!("{share} of that: {}{whose}{once}.", cause.because());
+        let because = because([worst], cause, part);
+        let text = format!("{share} of that: {because}{whose}{once}.");
         paragraph(out, style, anstyle::Style::new(), "", &text)?;
     }
     // What rests on idle time that is not reliable is no promise.
     if let Some(replay) = report.replay.as_ref().filter(|replay| !replay.withheld && quality.idle_reliable) {
-        let best = replay.what_if.iter().max_by_key(|what| what.gain_ns);
-        if let Some(gain) = replay.all_together.as_ref().or(best).filter(|gain| gain.gain_ns > Ns::ZERO) {
+        // A question that was asked, as after a faster host, is answered further below: it is no remedy that was found.
+        if let Some(gain) = replay.remedies_together.as_ref().filter(|gain| gain.gain_ns > Ns::ZERO) {
             let set_up = report.findings.iter().flatten().find(|finding| finding.id == FindingId::OneTimeSetup);
             let set_up = set_up.map_or_else(String::new, |finding| {
                 format!(", {} of it from set-up that is done once", time(finding.recoverable_ns))
@@ -117,6 +118,18 @@ fn blamed(device: &Device, cause: Cause, part: Ns) -> String {
     let Some(most) = device.blamed.iter().find(|blamed| blamed.cause == cause) else { return String::new() };
     let share = if most.idle_ns == part { String::new() } else { format!("{} of it ", percent_of(most.idle_ns, part)) };
     format!(", {share}in {}", harmless(&most.api))
+}
+
+/// Why some devices were idle for `part`, which is what bubbles of `cause` took, as a clause.
+pub(super) fn because<'r>(devices: impl IntoIterator<Item = &'r Device>, cause: Cause, part: Ns) -> String {
+    let rows = devices.into_iter().flat_map(|device| &device.host_calls).map(|row| Inside {
+        cause: row.cause,
+        kind: row.kind,
+        api: harmless(&row.api),
+        calls: row.calls,
+        time: row.idle_ns,
+    });
+    analysis::because(cause, part, &rows.collect::<Vec<_>>())
 }
 
 /// The longest bubble, if it is most of what a device's largest cause takes: then the cause is one event, not a pattern.
