@@ -1,6 +1,7 @@
 //! The calls in which the host was while devices were idle.
 
 use std::cmp::Reverse;
+use std::fmt;
 
 use rustc_hash::FxHashMap;
 
@@ -65,54 +66,81 @@ pub fn inside<'b>(
 }
 
 /// APIs that are named at most.
-const MOST_NAMED: usize = 3;
+const MOST_NAMED: usize = 2;
 /// Calls that launch and take so long in the mean are slow themselves.
 const LONG_LAUNCH: Ns = Ns::from_us(50);
 
-/// Why a device was idle for `part`, the length of bubbles of `cause`, as a clause like [`Cause::because`]. `inside` says
-/// in which calls the host was: where it launched too late because it was in calls that launch nothing, or in single ones
-/// that took long, these are named.
-pub fn because<'i>(cause: Cause, part: Ns, inside: impl IntoIterator<Item = &'i Inside>) -> String {
+/// Why a device was idle, as a clause like [`Cause::because`], and the calls that it speaks of. Shown, it is both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Because {
+    /// The clause.
+    pub clause: &'static str,
+    /// The calls of each API and the time in them, the most first; empty where the clause speaks of none.
+    pub calls: Vec<(String, u64, Ns)>,
+    /// How long the device was idle for that reason.
+    pub part: Ns,
+}
+
+impl Because {
+    /// The calls in words: `4.30 ms in cudaStreamCreate (32 calls), 1.21 ms in cudaEventCreate (1 call)`. What `of` says
+    /// stands behind the first time.
+    pub fn calls(&self, mut of: &str) -> String {
+        let named = self.calls.iter().map(|(api, calls, long)| {
+            format!("{}{} in {api} ({})", time(*long), std::mem::take(&mut of), counted(*calls, "call", "calls"))
+        });
+        named.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.clause)?;
+        if self.calls.is_empty() { Ok(()) } else { write!(f, ", {}", self.calls(&format!(" of {}", time(self.part)))) }
+    }
+}
+
+/// Why a device was idle for `part`, the length of bubbles of `cause`. `inside` says in which calls the host was: where it
+/// launched too late because it was in calls that launch nothing, or in single ones that took long, these are named.
+pub fn because<'i>(cause: Cause, part: Ns, inside: impl IntoIterator<Item = &'i Inside>) -> Because {
+    let plain = Because { clause: cause.because(), calls: Vec::new(), part };
     if cause != Cause::LaunchBound {
-        return cause.because().to_owned();
+        return plain;
     }
     let rows = inside.into_iter().filter(|row| row.cause == cause);
     let (launches, others): (Vec<&Inside>, Vec<&Inside>) = rows.partition(|row| row.kind == SegmentKind::LaunchCall);
     let is_slow = |row: &&Inside| row.time.0 >= LONG_LAUNCH.0.saturating_mul(row.calls as i64);
     let slow: Vec<&Inside> = launches.into_iter().filter(is_slow).collect();
-    let named = |what: &str, rows: &[&Inside]| most_of(part, rows).map(|calls| format!("{what}, {calls}"));
-    named("the host was in other CUDA calls before it launched more", &others)
+    let named = |clause, rows: &[&Inside]| most_of(part, rows).map(|calls| Because { clause, calls, part });
+    named("other CUDA calls kept the host from launching more", &others)
         .or_else(|| named("the host was long in single calls that launch", &slow))
-        .unwrap_or_else(|| cause.because().to_owned())
+        .unwrap_or(plain)
 }
 
 /// The APIs in which most of the time of these calls passed, if it makes up half of `part`.
-fn most_of(part: Ns, rows: &[&Inside]) -> Option<String> {
+fn most_of(part: Ns, rows: &[&Inside]) -> Option<Vec<(String, u64, Ns)>> {
     let all = rows.iter().map(|row| row.time).sum::<Ns>();
     if all <= Ns::ZERO || all.0.saturating_mul(2) < part.0 {
         return None;
     }
     // Of one API, on whichever device and whatever its calls did.
-    let mut by_api: Vec<(&str, u64, Ns)> = Vec::new();
+    let mut by_api: Vec<(String, u64, Ns)> = Vec::new();
     for row in rows {
         match by_api.iter_mut().find(|(api, ..)| *api == row.api) {
             Some((_, calls, time)) => (*calls, *time) = (*calls + row.calls, *time + row.time),
-            None => by_api.push((&row.api, row.calls, row.time)),
+            None => by_api.push((row.api.clone(), row.calls, row.time)),
         }
     }
     by_api.sort_by_key(|&(.., time)| Reverse(time));
-    let mut named: Vec<String> = Vec::new();
+    // Four fifths are enough.
     let mut told = Ns::ZERO;
-    for (api, calls, long) in by_api.into_iter().take(MOST_NAMED) {
-        // Four fifths are enough.
-        if told.0.saturating_mul(5) >= all.0.saturating_mul(4) {
-            break;
-        }
+    let is_enough = |long: Ns| {
+        let enough = told.0.saturating_mul(5) >= all.0.saturating_mul(4);
         told += long;
-        let of = if named.is_empty() { format!(" of {}", time(part)) } else { String::new() };
-        named.push(format!("{}{of} in {api} ({})", time(long), counted(calls, "call", "calls")));
-    }
-    Some(named.join(", "))
+        enough
+    };
+    let until = by_api.iter().map(|&(.., time)| time).position(is_enough).unwrap_or(by_api.len());
+    by_api.truncate(until.min(MOST_NAMED));
+    Some(by_api)
 }
 
 impl SegmentKind {
@@ -161,7 +189,7 @@ mod tests {
         // What is said of some calls is inside of the bubble.
         let whole = rows.iter().map(|row| row.time).sum::<Ns>();
         assert!(whole <= bubble.interval.len() && rows.is_sorted_by(|a, b| a.time >= b.time), "{rows:?}");
-        (bubble.root.cause, because(bubble.root.cause, bubble.interval.len(), &rows))
+        (bubble.root.cause, because(bubble.root.cause, bubble.interval.len(), &rows).to_string())
     }
 
     #[test]
@@ -176,7 +204,7 @@ mod tests {
         for name in ["cudaStreamCreateWithPriority", "cudaEventRecord_v3020", "cudaGetDeviceProperties_v2_v12000"] {
             let api = crate::trace::base_name(name);
             let one = launched(said(&[(name, 300)]));
-            let before = "the host was in other CUDA calls before it launched more, ";
+            let before = "other CUDA calls kept the host from launching more, ";
             assert_eq!(one, format!("{before}299 µs of 305 µs in {api} (1 call)"));
             let many = launched(said(&[(name, 14); 20]));
             assert_eq!(many, format!("{before}279 µs of 304 µs in {api} (20 calls)"));

@@ -43,7 +43,7 @@ pub use cause::{Cause, Confidence, Rule, SegmentKind};
 pub use finding::{FindingId, Severity, UnknownFinding};
 pub use findings::{Evidence, Finding, Findings};
 pub use full::{FullAnalysis, HalfWay, ReplayFacts, WhatIf, full, half_way, half_way_watched};
-pub use inside::{Inside, because, inside};
+pub use inside::{Because, Inside, because, inside};
 pub use marked::{Marked, marked, marked_watched};
 pub use options::{Constants, FindingLimits, Options};
 pub use partition::collective_names;

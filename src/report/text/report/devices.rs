@@ -7,12 +7,15 @@ use super::table::{Align, Cell, Table, paragraph};
 use super::units::{bar, count, counted, fraction, percent, percent_of, time};
 use super::verdict::because;
 use super::{NEGLIGIBLE, Style, negligible};
+use crate::analysis::{Because, SegmentKind};
 use crate::report::contract::{Device, Report};
 use crate::report::total;
 use crate::trace::Ns;
 
 /// Rows of a breakdown below this share of the whole are summed up.
 const SMALL: f64 = 0.005;
+/// Further columns before a line beneath a row.
+const BENEATH: usize = 4;
 
 /// How the span of each device divides.
 pub(super) fn devices(report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()> {
@@ -92,7 +95,7 @@ pub(super) fn idle(report: &Report, out: &mut dyn Write, style: Style) -> io::Re
     let whose = if report.devices.len() > 1 { " (all GPUs added up)" } else { "" };
     style.section(out, &format!("Why the GPU was idle: root causes of its bubbles{whose}"))?;
     let roots = sum(report.devices.iter().map(|device| &device.idle_by_root));
-    let roots: Vec<(&str, Ns, String)> =
+    let roots: Vec<(&str, Ns, Because)> =
         roots.into_iter().map(|(cause, part)| (cause.as_str(), part, because(&report.devices, cause, part))).collect();
     breakdown(out, style, &roots, all)?;
 
@@ -101,8 +104,9 @@ pub(super) fn idle(report: &Report, out: &mut dyn Write, style: Style) -> io::Re
     }
     style.section(out, "What the host and the GPU did in that time")?;
     let segments = sum(report.devices.iter().map(|device| &device.idle_by_segment));
-    let segments: Vec<(&str, Ns, String)> =
-        segments.into_iter().map(|(kind, part)| (kind.as_str(), part, kind.meanwhile().to_owned())).collect();
+    let meanwhile = |kind: SegmentKind| Because { clause: kind.meanwhile(), calls: Vec::new(), part: Ns::ZERO };
+    let segments: Vec<(&str, Ns, Because)> =
+        segments.into_iter().map(|(kind, part)| (kind.as_str(), part, meanwhile(kind))).collect();
     breakdown(out, style, &segments, all)
 }
 
@@ -118,12 +122,12 @@ fn sum<'a, K: Copy + Ord + 'a>(maps: impl Iterator<Item = &'a BTreeMap<K, Ns>>) 
 }
 
 /// A table of parts of a whole, each with its name and meaning, the largest first; the very small ones are summed up.
-fn breakdown(out: &mut dyn Write, style: Style, parts: &[(&str, Ns, String)], whole: Ns) -> io::Result<()> {
+fn breakdown(out: &mut dyn Write, style: Style, parts: &[(&str, Ns, Because)], whole: Ns) -> io::Result<()> {
     let columns = [("", Align::Left), ("", Align::Right), ("", Align::Right), ("", Align::Left), ("", Align::Sentence)];
     let mut table = Table::new(&columns, 4);
     let small = parts.iter().skip(1).filter(|&&(_, part, _)| fraction(part, whole) < SMALL).count();
     let shown = if small > 1 { parts.len() - small } else { parts.len() };
-    let mut row = |name: &str, part: Ns, meaning: &str| {
+    let mut row = |name: &str, part: Ns, meaning: &str, calls: &str| {
         let share = fraction(part, whole);
         table.row([
             name.into(),
@@ -132,13 +136,16 @@ fn breakdown(out: &mut dyn Write, style: Style, parts: &[(&str, Ns, String)], wh
             Cell::painted(bar(share, 10), style.costly()),
             Cell::painted(meaning, style.faint()),
         ]);
+        if !calls.is_empty() {
+            table.beneath(BENEATH, calls.to_owned());
+        }
     };
-    for (name, part, meaning) in &parts[..shown] {
-        row(name, *part, meaning);
+    for (name, part, because) in &parts[..shown] {
+        row(name, *part, because.clause, &because.calls(""));
     }
     if small > 1 {
         let rest: Vec<&str> = parts[shown..].iter().map(|&(name, ..)| name).collect();
-        row("others", total(parts[shown..].iter().map(|&(_, part, _)| part)), &rest.join(", "));
+        row("others", total(parts[shown..].iter().map(|&(_, part, _)| part)), &rest.join(", "), "");
     }
     table.write(out, style, 2)
 }

@@ -7,7 +7,7 @@ use super::names::harmless;
 use super::table::paragraph;
 use super::units::{counted, moment, percent, percent_of, time};
 use super::{Style, negligible};
-use crate::analysis::{self, Cause, FindingId, Inside, beyond_idle};
+use crate::analysis::{self, Because, Cause, FindingId, Inside, beyond_idle};
 use crate::report::contract::{Bubble, Device, Quality, Report};
 use crate::trace::Ns;
 
@@ -121,7 +121,7 @@ fn blamed(device: &Device, cause: Cause, part: Ns) -> String {
 }
 
 /// Why some devices were idle for `part`, which is what bubbles of `cause` took, as a clause.
-pub(super) fn because<'r>(devices: impl IntoIterator<Item = &'r Device>, cause: Cause, part: Ns) -> String {
+pub(super) fn because<'r>(devices: impl IntoIterator<Item = &'r Device>, cause: Cause, part: Ns) -> Because {
     let rows = devices.into_iter().flat_map(|device| &device.host_calls).map(|row| Inside {
         cause: row.cause,
         kind: row.kind,
