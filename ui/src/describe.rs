@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use bubblescope::analysis::{
-    Bubble, Cause, Confidence, DeviceAnalysis, Finding, RootCause, Rule, Segment, SegmentDetail, SegmentKind,
+    self, Bubble, Cause, Confidence, DeviceAnalysis, Finding, RootCause, Rule, Segment, SegmentDetail, SegmentKind,
+    inside,
 };
 use bubblescope::report::demangle;
 use bubblescope::trace::{CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, RangeIdx, RangeKind, StreamIdx, StreamKind};
@@ -333,19 +334,22 @@ fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, St
         let inside = format::duration(long.0);
         facts.push((MOSTLY_IN, format!("{name}: {inside} of its {whole}, {share} of the bubble")));
     }
-    if let Some((call, op)) = into_default(doc, bubble) {
-        let (api, long) = (doc.trace.call_name(call), duration_of(doc, Item::Call(call)));
-        facts.push((DEFAULT_STREAM, format!("{api} ({long}) put {} into it", op_name(doc, op))));
-    }
-    if let Some(call) = bubble.root.call {
+    let ahead = |call: CallIdx| {
         let ahead = bubble.interval.start.0.saturating_sub(doc.trace.calls.start[call.index()].0);
-        let name = root_call_name(doc, bubble, call);
-        let ahead = match name {
+        match root_call_name(doc, bubble, call) {
             LAUNCH_BEFORE => format!(", called {} before the bubble", format::duration(ahead)),
             _ => String::new(),
-        };
-        let (api, long) = (doc.trace.call_name(call), duration_of(doc, Item::Call(call)));
-        facts.push((name, format!("{api} ({long}){ahead}")));
+        }
+    };
+    let named = |call: CallIdx| format!("{} ({})", doc.trace.call_name(call), duration_of(doc, Item::Call(call)));
+    let default = into_default(doc, bubble);
+    if let Some((call, op)) = default {
+        // The launch of what ended the bubble may be the one: then it is said of it here.
+        let ahead = if bubble.root.call == Some(call) { ahead(call) } else { String::new() };
+        facts.push((DEFAULT_STREAM, format!("{} put {} into it{ahead}", named(call), op_name(doc, op))));
+    }
+    if let Some(call) = bubble.root.call.filter(|&root| default.is_none_or(|(call, _)| call != root)) {
+        facts.push((root_call_name(doc, bubble, call), format!("{}{}", named(call), ahead(call))));
     }
     if let Some(site) = bubble.root.site {
         facts.push(("In range", range_name(doc, site).to_owned()));
@@ -430,6 +434,11 @@ fn meaning(doc: &Document, at: BubbleRef, bubble: &Bubble) -> String {
                 false => "",
             };
             format!("{because}: the GPU waited for the copy itself, whose call was still at work{short}")
+        }
+        (Cause::LaunchBound, _) => {
+            let device = doc.bubble(at).map(|(device, _)| device);
+            let calls = device.map_or_else(Vec::new, |device| inside(&doc.trace, device, [bubble]));
+            analysis::because(bubble.root.cause, bubble.interval.len(), &calls).to_string()
         }
         _ => because.to_owned(),
     }

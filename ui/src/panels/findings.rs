@@ -271,7 +271,7 @@ fn finding_ui(
             ui.add(egui::Label::new(RichText::new(*assumption).color(palette.weak_text)).wrap());
         }
     }
-    if let Some(all) = full.replay.as_ref().and_then(|replay| replay.all_together.as_ref())
+    if let Some(all) = full.replay.as_ref().and_then(|replay| replay.remedies_together.as_ref())
         && full.findings.found.len() > 1
     {
         ui.add_space(4.0);
