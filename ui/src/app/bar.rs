@@ -13,8 +13,15 @@ use crate::panels;
 use crate::theme::Palette;
 use crate::tint::{Tint, Tints};
 
-/// The width in which sentences of the list of keys are set.
+/// The width in which sentences of the list of keys are set. Of themselves they would take another in each of the first
+/// frames.
 const KEYS_COLUMN: f32 = 420.0;
+/// Between two columns of the list of keys.
+const KEYS_GAP: f32 = 18.0;
+/// Width of the window from which on the list of keys has what the pointer does beside them.
+const KEYS_BESIDE: f32 = 1200.0;
+/// Room that stays around the list of keys, its frame and its title.
+const AROUND_KEYS: Vec2 = Vec2::new(40.0, 70.0);
 /// Letters of a trace's name that a menu shows.
 const MOST_OF_NAME: usize = 28;
 /// Width from which on the bar has room for the program's name.
@@ -164,20 +171,29 @@ impl App {
     pub(super) fn help_ui(&mut self, ctx: &egui::Context) {
         let mut open = self.help;
         centred(ctx, "Keys").open(&mut open).auto_sized().show(ctx, |ui| {
-            let groups: Vec<&[Entry]> = COMMANDS.chunk_by(|a, b| a.group == b.group).collect();
-            ui.horizontal_top(|ui| {
-                for (at, some) in groups.chunks(2).enumerate() {
-                    ui.vertical(|ui| {
-                        some.iter().for_each(|group| self.keys_ui(ui, group));
-                        if at + 1 == groups.len().div_ceil(2) {
-                            // Of themselves its sentences would take another width in each of the first frames.
-                            ui.set_width(KEYS_COLUMN);
+            let screen = ctx.content_rect().size();
+            let area = egui::ScrollArea::both().max_width(screen.x - AROUND_KEYS.x).max_height(screen.y - AROUND_KEYS.y);
+            area.show(ui, |ui| {
+                let groups: Vec<&[Entry]> = COMMANDS.chunk_by(|a, b| a.group == b.group).collect();
+                let beside = screen.x > KEYS_BESIDE;
+                ui.horizontal_top(|ui| {
+                    ui.spacing_mut().item_spacing.x = KEYS_GAP;
+                    let (first, second) = groups.split_at(groups.len() / 2);
+                    for some in [first, second] {
+                        ui.vertical(|ui| some.iter().for_each(|group| self.keys_ui(ui, group)));
+                    }
+                    if beside {
+                        ui.vertical(|ui| {
                             mouse_ui(ui);
                             ui.add_space(6.0);
                             legend_ui(ui);
-                        }
-                    });
-                    ui.add_space(18.0);
+                        });
+                    }
+                });
+                if !beside {
+                    mouse_ui(ui);
+                    ui.add_space(6.0);
+                    legend_ui(ui);
                 }
             });
         });
@@ -187,7 +203,8 @@ impl App {
     fn keys_ui(&self, ui: &mut Ui, group: &[Entry]) {
         let Some(first) = group.first() else { return };
         ui.strong(first.group);
-        egui::Grid::new(("keys", first.group)).num_columns(2).spacing([24.0, 4.0]).show(ui, |ui| {
+        let grid = egui::Grid::new(("keys", first.group)).num_columns(2).spacing([24.0, 4.0]);
+        grid.show(ui, |ui| {
             for entry in group {
                 ui.label(self.title(entry));
                 let keys: Vec<String> = entry.keys.iter().map(Shortcut::text).collect();
@@ -229,6 +246,7 @@ fn legend_ui(ui: &mut Ui) {
         (Tint::cause(Cause::Dependency), "a bubble though the work was enqueued"),
         (Tint::call(ApiKind::StreamSync), "a call that waits for the GPU"),
     ];
+    ui.set_max_width(KEYS_COLUMN);
     ui.strong("Colours and stripes");
     let tints = Tints::of(&Palette::of(ui.visuals()));
     for (tint, meaning) in looks {

@@ -372,24 +372,37 @@ fn the_overview_is_seen_whole_where_the_rows_leave_room_until_the_user_decides()
     assert_eq!(panel(&harness), chosen);
 }
 
-#[test]
-fn the_list_of_keys_is_whole_from_its_first_frame_on() {
-    let mut harness = empty([1380.0, 860.0]);
-    harness.run_steps(3);
-    let sizes = |harness: &Harness<'_, App>| -> Vec<String> {
-        texts(harness).into_iter().map(|(text, at)| format!("{text} of {:?}", at.size().round())).collect()
-    };
-    let mut shown: Vec<Vec<String>> = Vec::new();
-    harness.key_press(Key::F1);
-    for _ in 0..6 {
+/// What is seen in each of the first frames in which something is, from a press of a key on.
+fn first_frames(harness: &mut Harness<'_, App>, key: (Modifiers, Key), seen: &str) -> Vec<Vec<(String, Rect)>> {
+    harness.key_press_modifiers(key.0, key.1);
+    let frames = (0..8).map(|_| {
         harness.run_steps(1);
-        let now = sizes(&harness);
-        if now.iter().any(|text| text.starts_with("Next bubble of")) {
-            shown.push(now);
+        texts(harness)
+    });
+    frames.filter(|frame| frame.iter().any(|(text, _)| text == seen)).collect()
+}
+
+#[test]
+fn a_window_stands_where_it_stays_from_its_first_frame_on() {
+    for size in [[640.0, 400.0], [900.0, 600.0], [1380.0, 860.0], [2560.0, 1440.0]] {
+        for (key, seen) in [
+            ((Modifiers::NONE, Key::F1), "Next bubble"),
+            ((Modifiers::COMMAND, Key::N), "Start recording"),
+            ((Modifiers::COMMAND, Key::G), "Save"),
+        ] {
+            let mut harness = window(1, 4);
+            harness.set_size(size.into());
+            until(&mut harness, "the end of the work", is_still);
+            let shown = first_frames(&mut harness, key, seen);
+            assert!(shown.len() > 4, "{seen} in {size:?}: {}", shown.len());
+            for (at, frame) in shown.iter().enumerate() {
+                let last = &shown[shown.len() - 1];
+                let moved: Vec<_> = frame.iter().zip(last).filter(|(then, now)| then != now).collect();
+                assert!(moved.is_empty() && frame.len() == last.len(), "{seen} in {size:?}, frame {at}: {moved:?}");
+            }
+            let screen = Rect::from_min_size(Default::default(), size.into());
+            let listed = |text: &str| shown[0].iter().any(|(shown, at)| shown == text && screen.contains_rect(*at));
+            assert!(key.1 != Key::F1 || listed("Open…") && listed("Ctrl+O"), "{size:?}");
         }
     }
-    assert!(shown.len() > 2);
-    assert_eq!(shown.first(), shown.last());
-    let listed = |text: &str| shown[0].iter().any(|shown| shown.starts_with(text));
-    assert!(listed("Quit of") && listed("Ctrl+Q of"));
 }
