@@ -1,17 +1,25 @@
-//! Whether the desktop's clipboard takes what is copied. egui tells that to the log alone, so this listens to the log.
+//! What is copied, and whether the desktop's clipboard takes it. egui tells that to the log alone, so this listens to the
+//! log.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use eframe::egui::{Context, Ui};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 /// Where egui's messages about the clipboard come from.
 const TARGET: &str = "egui_winit::clipboard";
 
-static EAR: Ear = Ear { heard: Mutex::new(Heard { unreachable: None, failed: None }) };
+/// How long it is told that something was copied, in seconds.
+const TOLD_SECONDS: f64 = 4.0;
+
+static EAR: Ear = Ear { heard: Mutex::new(Heard { copies: 0, unreachable: None, failed: None }) };
 
 /// What was heard.
 #[derive(Debug)]
 struct Heard {
+    /// How often something was copied.
+    copies: u64,
     /// Why there is no clipboard; told once, when the window opens.
     unreachable: Option<String>,
     /// Why the last copy came to nothing.
@@ -47,14 +55,20 @@ impl Log for Ear {
 }
 
 impl Ear {
-    fn begin(&self) {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).failed = None;
+    /// Something is about to be copied; gives its number.
+    fn begin(&self) -> u64 {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.failed = None;
+        heard.copies += 1;
+        heard.copies
     }
 
-    /// Of Wayland's own clipboard nothing is told; the one that cannot be reached is then another, which is not used.
-    fn failure(&self, wayland: bool) -> Option<String> {
+    /// Why that copy is not on the clipboard, as far as is known: that takes a frame. Of Wayland's own clipboard nothing is
+    /// told; the one that cannot be reached is then another, which is not used.
+    fn failure(&self, copy: u64, wayland: bool) -> Option<String> {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.failed.clone().or_else(|| heard.unreachable.clone().filter(|_| !wayland))
+        let failed = heard.failed.clone().filter(|_| heard.copies == copy);
+        failed.or_else(|| heard.unreachable.clone().filter(|_| !wayland))
     }
 }
 
@@ -65,18 +79,40 @@ pub fn listen() {
     }
 }
 
-/// Something is about to be copied.
-pub fn begin() {
-    EAR.begin();
+/// Something that was copied, of which it is told for a while.
+#[derive(Debug)]
+pub struct Copied {
+    number: u64,
+    what: String,
+    since: f64,
 }
 
-/// Why what was copied last is not on the clipboard, as far as is known: that takes a frame.
-pub fn failure() -> Option<String> {
-    // As winit chooses.
-    let wayland = ["WAYLAND_DISPLAY", "WAYLAND_SOCKET"]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
-    EAR.failure(wayland)
+impl Copied {
+    /// Puts a text on the clipboard; `what` says in a word or two what it is.
+    pub fn put(ctx: &Context, text: String, what: String) -> Self {
+        let number = EAR.begin();
+        ctx.copy_text(text);
+        Self { number, what, since: ctx.input(|input| input.time) }
+    }
+
+    /// Tells for a while that it was copied, or that it was not.
+    pub fn show(&self, ui: &mut Ui) {
+        if let Some(why) = EAR.failure(self.number, is_wayland()) {
+            ui.colored_label(ui.visuals().error_fg_color, format!("not copied: {why}"));
+            return;
+        }
+        let left = self.since + TOLD_SECONDS - ui.input(|input| input.time);
+        if left > 0.0 {
+            ui.colored_label(ui.visuals().text_color(), format!("copied {}", self.what));
+            ui.ctx().request_repaint_after(Duration::from_secs_f64(left));
+        }
+    }
+}
+
+/// Whether the window is one of Wayland, as winit chooses.
+fn is_wayland() -> bool {
+    let names = ["WAYLAND_DISPLAY", "WAYLAND_SOCKET"];
+    names.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 #[cfg(test)]
@@ -85,21 +121,24 @@ mod tests {
 
     #[test]
     fn what_the_clipboard_refuses_is_heard_until_the_next_copy() {
-        let ear = Ear { heard: Mutex::new(Heard { unreachable: None, failed: None }) };
+        let ear = Ear { heard: Mutex::new(Heard { copies: 0, unreachable: None, failed: None }) };
         let tell = |level: Level, target: &str, message: &str| {
             ear.log(&Record::builder().level(level).target(target).args(format_args!("{message}")).build());
         };
+        let before = ear.begin();
+        let refused = ear.begin();
         tell(Level::Error, "wgpu", "copy: something else");
         tell(Level::Error, TARGET, "arboard paste error: no text");
         tell(Level::Info, TARGET, "copy: fine");
-        assert_eq!(ear.failure(false), None);
+        assert_eq!(ear.failure(refused, false), None);
         tell(Level::Error, TARGET, "arboard copy/cut error: refused");
-        assert_eq!(ear.failure(true).as_deref(), Some("arboard copy/cut error: refused"));
-        ear.begin();
-        assert_eq!(ear.failure(false), None);
+        assert_eq!(ear.failure(refused, true).as_deref(), Some("arboard copy/cut error: refused"));
+        assert_eq!(ear.failure(before, true), None, "that was another");
+        let next = ear.begin();
+        assert_eq!(ear.failure(next, false), None);
         tell(Level::Warn, TARGET, "Failed to initialize arboard clipboard: no display");
-        ear.begin();
-        assert!(ear.failure(false).is_some_and(|why| why.ends_with("no display")));
-        assert_eq!(ear.failure(true), None, "the desktop has another clipboard");
+        let last = ear.begin();
+        assert!(ear.failure(last, false).is_some_and(|why| why.ends_with("no display")));
+        assert_eq!(ear.failure(last, true), None, "the desktop has another clipboard");
     }
 }

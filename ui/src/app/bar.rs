@@ -172,7 +172,8 @@ impl App {
         let mut open = self.help;
         centred(ctx, "Keys").open(&mut open).auto_sized().show(ctx, |ui| {
             let screen = ctx.content_rect().size();
-            let area = egui::ScrollArea::both().max_width(screen.x - AROUND_KEYS.x).max_height(screen.y - AROUND_KEYS.y);
+            let area =
+                egui::ScrollArea::both().max_width(screen.x - AROUND_KEYS.x).max_height(screen.y - AROUND_KEYS.y);
             area.show(ui, |ui| {
                 let groups: Vec<&[Entry]> = COMMANDS.chunk_by(|a, b| a.group == b.group).collect();
                 let beside = screen.x > KEYS_BESIDE;

@@ -210,7 +210,8 @@ impl App {
         self.recent.truncate(MOST_RECENT);
     }
 
-    fn wait_for(&mut self, mut loading: Loading) {
+    /// Shows what comes of what is being opened, as it comes.
+    pub fn wait_for(&mut self, mut loading: Loading) {
         self.asked += 1;
         loading.order = self.asked;
         let reading = self.loading.iter().find(|other| other.stage == Stage::Reading);

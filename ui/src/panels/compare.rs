@@ -10,6 +10,7 @@ use eframe::egui::{self, Context, Rect, RichText, Sense, Ui, Vec2};
 use super::{Chosen, swatch};
 use crate::align::{self, Overlay, Part, Places};
 use crate::background::{Background, Wanted};
+use crate::clipboard::Copied;
 use crate::command::Command;
 use crate::document::Document;
 use crate::format;
@@ -46,6 +47,8 @@ pub struct Comparison {
     traces: u64,
     /// Which traces were laid over each other last.
     laid: Option<u64>,
+    /// What was copied last.
+    copied: Option<Copied>,
 }
 
 /// Compares traces by their iterations.
@@ -172,13 +175,15 @@ impl Comparison {
         };
         let mut align = before;
         let mut chose = false;
-        let mut chosen = None;
-        ui.horizontal(|ui| {
+        let (mut chosen, mut copied) = (None, None);
+        ui.horizontal_wrapped(|ui| {
             chose = align_ui(ui, &mut align, &found.places);
             if let Ok(compare) = &found.compare {
                 ui.separator();
-                chosen = export_ui(ui, compare);
+                (chosen, copied) = export_ui(ui, compare);
             }
+            // Behind the buttons, which stay where they are.
+            copied.iter().chain(&self.copied).take(1).for_each(|copied| copied.show(ui));
         });
         match &found.compare {
             Err(why) => {
@@ -190,6 +195,9 @@ impl Comparison {
                 area.show(ui, |ui| compare_ui(ui, compare, width));
             }
         }
+        if copied.is_some() {
+            self.copied = copied;
+        }
         if chose {
             self.chosen = Some(align);
             chosen = Some(Chosen::Align);
@@ -198,14 +206,15 @@ impl Comparison {
     }
 }
 
-/// What can be done with the table.
-fn export_ui(ui: &mut Ui, compare: &Compare) -> Option<Chosen> {
-    if ui.button("Copy as CSV").clicked() {
-        ui.ctx().copy_text(comparison_csv(compare));
-    }
+/// What can be done with the table: what the user chose of it, and what was copied.
+fn export_ui(ui: &mut Ui, compare: &Compare) -> (Option<Chosen>, Option<Copied>) {
+    let copied = ui.button("Copy as CSV").clicked().then(|| {
+        let rows = format::things(compare.variants.len() as u64, "row", "rows");
+        Copied::put(ui.ctx(), comparison_csv(compare), rows)
+    });
     let each = [(Command::CompareCsv, "Export CSV…"), (Command::CompareJson, "Export JSON…")];
     let clicked = each.into_iter().filter(|(_, label)| ui.button(*label).clicked());
-    clicked.last().map(|(command, _)| Chosen::Command(command))
+    (clicked.last().map(|(command, _)| Chosen::Command(command)), copied)
 }
 
 /// Where to lay the traces over each other; tells whether the user has chosen, if only the same place again.

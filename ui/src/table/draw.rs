@@ -1,13 +1,11 @@
 //! Tables on screen.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use eframe::egui::{self, Align2, FontId, Pos2, Rect, Role, Sense, Ui, Vec2};
 
 use super::filter::{self, Filter};
 use super::{Column, Row, Source, Table, Unit};
-use crate::clipboard;
 use crate::document::Document;
 use crate::format;
 use crate::text::Widths;
@@ -19,8 +17,6 @@ const SIDE: f32 = 8.0;
 const MEASURED_ROWS: usize = 200;
 /// Width of the field that filters, which holds its longest hint.
 const FILTER_WIDTH: f32 = 240.0;
-/// How long it is told that something was copied.
-const TOLD_SECONDS: f64 = 4.0;
 /// Height of a row.
 const ROW_HEIGHT: f32 = 20.0;
 /// Room for the mark of the column that sorts.
@@ -78,7 +74,7 @@ impl<R: Row> Table<R> {
             if ui.add_enabled(ready && self.copying.is_none(), copy).clicked() {
                 self.copy(&ctx, docs, &rows);
             }
-            self.copied_ui(ui, &palette);
+            self.copied.iter().for_each(|copied| copied.show(ui));
             let found = if rows.is_empty() && ready && !filter.is_empty() {
                 filter
                     .problem::<R>(docs.len())
@@ -179,20 +175,6 @@ impl<R: Row> Table<R> {
             }
         }
         clicked
-    }
-
-    /// Tells for a while that something was copied, or that it was not.
-    fn copied_ui(&self, ui: &mut Ui, palette: &Palette) {
-        let Some((rows, since)) = self.copied else { return };
-        if let Some(why) = clipboard::failure() {
-            ui.colored_label(ui.visuals().error_fg_color, format!("not copied: {why}"));
-            return;
-        }
-        let left = since + TOLD_SECONDS - ui.input(|input| input.time);
-        if left > 0.0 {
-            ui.colored_label(palette.text, format!("copied {}", format::things(rows as u64, "row", "rows")));
-            ui.ctx().request_repaint_after(Duration::from_secs_f64(left));
-        }
     }
 
     fn heading_ui(&mut self, ui: &mut Ui, edges: &[f32], widths: &Widths, palette: &Palette) {

@@ -17,8 +17,9 @@ pub use cell::{Cell, Unit};
 pub use select::arranged;
 
 use crate::background::{Background, Wanted};
-use crate::clipboard;
+use crate::clipboard::Copied;
 use crate::document::Document;
+use crate::format;
 
 /// Gives what a row's cell says.
 type CellOf<R> = for<'a> fn(&'a [Document], R) -> Cell<'a>;
@@ -117,8 +118,8 @@ pub struct Table<R> {
     pub filter: String,
     rows: Background<Made, Arc<[R]>>,
     copying: Option<Receiver<(usize, String)>>,
-    /// How many rows were copied last, and when.
-    copied: Option<(usize, f64)>,
+    /// What was copied last.
+    copied: Option<Copied>,
     /// How wide the columns would be, for these rows and so many traces.
     natural: Option<(Arc<[R]>, usize, Vec<f32>)>,
     /// What was selected in the last frame.
@@ -194,9 +195,7 @@ impl<R: Row> Table<R> {
 
     /// Puts so many rows on the clipboard.
     fn put(&mut self, ctx: &egui::Context, rows: usize, text: String) {
-        clipboard::begin();
-        ctx.copy_text(text);
-        self.copied = Some((rows, ctx.input(|input| input.time)));
+        self.copied = Some(Copied::put(ctx, text, format::things(rows as u64, "row", "rows")));
     }
 }
 

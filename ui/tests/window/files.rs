@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use bubblescope::analysis::{Options, full};
 use bubblescope_ui::arrange::Place;
+use bubblescope_ui::load::Loading;
 use bubblescope_ui::panels::{Align, Tab};
 use bubblescope_ui::{App, testing};
 use eframe::egui::{Key, Modifiers};
@@ -77,48 +78,84 @@ fn cancelling_the_only_load_leads_back_to_the_first_window() {
     assert!(app.timeline.view.start() <= 0 && app.timeline.view.end() >= app.docs[0].trace.end.0);
 }
 
+/// What opens a trace, and waits at each thing that it tells until it may go on. Dropping `go` lets it go on for good.
+struct Held {
+    /// How many things it has told, which nobody else counts once it has ended.
+    told: Arc<AtomicUsize>,
+    go: Sender<()>,
+}
+
+impl Held {
+    fn open(harness: &mut Harness<'_, App>) -> Self {
+        let (go, may_go) = channel();
+        let told = Arc::new(AtomicUsize::new(0));
+        let (count, ctx) = (Arc::clone(&told), harness.ctx.clone());
+        let wake = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            ctx.request_repaint();
+            let _ = may_go.recv();
+        };
+        let loading = Loading::start(Path::new("generated"), wake, |_, _| Ok(testing::trace(1, 10)));
+        harness.state_mut().wait_for(loading);
+        Self { told, go }
+    }
+
+    /// Lets it work to its end; gives how many things it told in all.
+    fn end(self, harness: &mut Harness<'_, App>) -> usize {
+        let Self { told, go } = self;
+        drop(go);
+        until(harness, "the end of the work", |_| Arc::strong_count(&told) == 1);
+        told.load(Ordering::Relaxed)
+    }
+}
+
+/// What is told of a trace before its replay: itself, and its analysis.
+const BEFORE_REPLAY: usize = 2;
+
 #[test]
 fn a_stopped_replay_leaves_the_trace_and_says_why_there_are_no_findings() {
-    let mut harness = Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| {
-        let mut app = App::new(&creation.egui_ctx, &[]);
-        // So many calls that the replay goes on for many frames.
-        app.show(&creation.egui_ctx, "generated", testing::trace(1, 10_000));
-        app
-    });
+    let mut harness =
+        Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &[]));
+    let held = Held::open(&mut harness);
+    held.go.send(()).unwrap();
     until(&mut harness, "the replay", |harness| harness.query_by_label("Stop").is_some());
     harness.get_by_label("Stop").click();
     harness.run_steps(3);
+    assert!(!harness.state().is_working());
+    assert_eq!(held.end(&mut harness), BEFORE_REPLAY, "it was given up");
     let app = harness.state();
-    assert!(!app.is_working() && app.docs[0].analysis().is_some() && app.docs[0].full().is_none());
+    assert!(app.docs[0].analysis().is_some() && app.docs[0].full().is_none());
     press(&mut harness, Key::X);
     harness.get_by_label_contains("The replay was stopped");
     assert_eq!(harness.state().messages.texts(), Vec::<&str>::new());
 }
 
 #[test]
-fn closing_a_trace_ends_the_work_on_it_soon() {
-    // Work grows with the trace: so long takes the replay of a twentieth of it, beside much else.
-    let start = Instant::now();
-    full(&testing::trace(1, 1_000), &Options::default());
-    let twentieth = start.elapsed();
-    let mut harness = Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| {
-        let mut app = App::new(&creation.egui_ctx, &[]);
-        app.show(&creation.egui_ctx, "generated", testing::trace(1, 20_000));
-        app
-    });
-    for closed_while in ["looking for bubbles in", "replaying changes of"] {
+fn closing_a_trace_ends_the_work_on_it() {
+    let mut harness =
+        Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &[]));
+    for (closed_while, told) in [("looking for bubbles in", 1), ("replaying changes of", BEFORE_REPLAY)] {
+        let held = Held::open(&mut harness);
+        (1..told).for_each(|_| held.go.send(()).unwrap());
         until(&mut harness, closed_while, |harness| harness.query_by_label_contains(closed_while).is_some());
         let trace = Arc::downgrade(&harness.state().docs[0].trace);
         harness.get_by_label("Close generated").click();
-        harness.run_steps(1);
-        let closed = Instant::now();
-        until(&mut harness, "the end of the work", |_| trace.strong_count() == 0);
-        let took = closed.elapsed();
-        assert!(took < 5 * twentieth, "{closed_while}: {took:?}, and a twentieth takes {twentieth:?}");
+        harness.run_steps(2);
         assert!(harness.state().docs.is_empty() && !harness.state().is_working());
-        let ctx = harness.ctx.clone();
-        harness.state_mut().show(&ctx, "generated", testing::trace(1, 20_000));
+        until(&mut harness, "the window to let go of it", |_| trace.strong_count() == 1);
+        assert_eq!(held.end(&mut harness), told, "{closed_while}: what was still to be done is not");
+        until(&mut harness, "the end of the trace", |_| trace.strong_count() == 0);
     }
+}
+
+#[test]
+fn a_trace_that_is_left_open_is_worked_through() {
+    let mut harness =
+        Harness::builder().with_size([1200.0, 700.0]).build_eframe(|creation| App::new(&creation.egui_ctx, &[]));
+    let held = Held::open(&mut harness);
+    assert_eq!(held.end(&mut harness), BEFORE_REPLAY + 1);
+    replayed(&mut harness);
+    assert!(harness.state().docs[0].full().is_some());
 }
 
 pub(crate) fn recording(variant: &str) -> PathBuf {
@@ -287,6 +324,9 @@ fn a_comparison_is_exported_as_its_contract_and_as_a_table() {
         .iter()
         .any(|command| matches!(command, eframe::egui::OutputCommand::CopyText(text) if *text == csv));
     assert!(copied, "the table is in the clipboard");
+    harness.get_by_label("copied 3 rows");
+    harness.run_steps(200);
+    assert!(harness.query_by_label("copied 3 rows").is_none(), "it is no news any more");
 }
 
 #[test]
