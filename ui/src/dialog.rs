@@ -1,5 +1,6 @@
 //! Asks for a file: with the desktop's own dialog where there is one, else with a window of our own.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -228,8 +229,25 @@ impl FileDialogs {
     }
 }
 
-/// A window that appears in the middle.
+/// The frames in which a window is shown.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    first: u64,
+    last: u64,
+}
+
+/// How often what is seen is laid out at most within one frame: twice to learn the size of a window, and then in its place.
+pub const PASSES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
+
+/// A window that appears in the middle, at once in the size that it has.
 pub fn centred<'a>(ctx: &Context, title: &str) -> egui::Window<'a> {
+    let (id, now) = (egui::Id::unique(("centred", title)), ctx.cumulative_frame_nr());
+    let shown = ctx.data(|data| data.get_temp::<Shown>(id)).filter(|shown| shown.last + 1 >= now);
+    let shown = Shown { first: shown.map_or(now, |shown| shown.first), last: now };
+    ctx.data_mut(|data| data.insert_temp(id, shown));
+    if shown.first == now {
+        ctx.request_discard("the size of a window that opens");
+    }
     let window = egui::Window::new(title.to_owned()).collapsible(false);
     window.pivot(egui::Align2::CENTER_CENTER).default_pos(ctx.content_rect().center())
 }

@@ -13,11 +13,11 @@ use crate::panels;
 use crate::theme::Palette;
 use crate::tint::{Tint, Tints};
 
-/// The width in which sentences of the list of keys are set. Of themselves they would take another in each of the first
+/// The width in which sentences beside the list of keys are set. Of themselves they would take another in each of the first
 /// frames.
 const KEYS_COLUMN: f32 = 420.0;
 /// Between two columns of the list of keys.
-const KEYS_GAP: f32 = 18.0;
+const KEYS_GAP: f32 = 24.0;
 /// Width of the window from which on the list of keys has what the pointer does beside them.
 const KEYS_BESIDE: f32 = 1200.0;
 /// Room that stays around the list of keys, its frame and its title.
@@ -54,11 +54,7 @@ impl App {
                         self.run(ctx, command);
                     }
                 }
-                ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {
-                    // What has no room there is not shown, rather than over the buttons.
-                    ui.set_clip_rect(ui.clip_rect().intersect(ui.max_rect()));
-                    self.traces_ui(ctx, ui, &palette);
-                });
+                self.traces_ui(ctx, ui, &palette);
             });
         });
     }
@@ -184,17 +180,11 @@ impl App {
                         ui.vertical(|ui| some.iter().for_each(|group| self.keys_ui(ui, group)));
                     }
                     if beside {
-                        ui.vertical(|ui| {
-                            mouse_ui(ui);
-                            ui.add_space(6.0);
-                            legend_ui(ui);
-                        });
+                        ui.vertical(about_ui);
                     }
                 });
                 if !beside {
-                    mouse_ui(ui);
-                    ui.add_space(6.0);
-                    legend_ui(ui);
+                    ui.vertical(about_ui);
                 }
             });
         });
@@ -204,8 +194,7 @@ impl App {
     fn keys_ui(&self, ui: &mut Ui, group: &[Entry]) {
         let Some(first) = group.first() else { return };
         ui.strong(first.group);
-        let grid = egui::Grid::new(("keys", first.group)).num_columns(2).spacing([24.0, 4.0]);
-        grid.show(ui, |ui| {
+        egui::Grid::new(("keys", first.group)).num_columns(2).spacing([24.0, 4.0]).show(ui, |ui| {
             for entry in group {
                 ui.label(self.title(entry));
                 let keys: Vec<String> = entry.keys.iter().map(Shortcut::text).collect();
@@ -227,6 +216,14 @@ const MOUSE: &[(&str, &str)] = &[
     ("Ctrl+plus, Ctrl+minus, Ctrl+0", "letters larger, smaller, as they were"),
 ];
 
+/// What is not about keys.
+fn about_ui(ui: &mut Ui) {
+    ui.set_width(KEYS_COLUMN);
+    mouse_ui(ui);
+    ui.add_space(6.0);
+    legend_ui(ui);
+}
+
 fn mouse_ui(ui: &mut Ui) {
     ui.strong("Pointer");
     egui::Grid::new("mouse").num_columns(2).spacing([24.0, 4.0]).show(ui, |ui| {
@@ -247,7 +244,6 @@ fn legend_ui(ui: &mut Ui) {
         (Tint::cause(Cause::Dependency), "a bubble though the work was enqueued"),
         (Tint::call(ApiKind::StreamSync), "a call that waits for the GPU"),
     ];
-    ui.set_max_width(KEYS_COLUMN);
     ui.strong("Colours and stripes");
     let tints = Tints::of(&Palette::of(ui.visuals()));
     for (tint, meaning) in looks {

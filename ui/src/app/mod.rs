@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrange::Arrangement;
 use crate::background;
 use crate::command::Command;
-use crate::dialog::{Export, FileDialogs};
+use crate::dialog::{Export, FileDialogs, PASSES};
 use crate::document::{Document, Pick};
 use crate::load::{Ended, Loaded, Loading, Stage};
 use crate::panels::{self, Chosen, Panels, Recorder, Versions};
@@ -128,6 +128,7 @@ impl App {
     /// An application that opens these files.
     pub fn new(ctx: &egui::Context, paths: &[PathBuf]) -> Self {
         Palette::apply(ctx);
+        ctx.options_mut(|options| options.max_passes = PASSES);
         let mut app = Self { details: true, tables: true, ..Self::default() };
         for path in paths {
             app.open(ctx, path);

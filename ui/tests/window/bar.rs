@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bubblescope_ui::document::{Item, Pick};
 use bubblescope_ui::{App, testing};
-use eframe::egui::{Key, Modifiers, Rect, Vec2};
+use eframe::egui::{Event, Key, Modifiers, Rect, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
 
@@ -372,9 +372,67 @@ fn the_overview_is_seen_whole_where_the_rows_leave_room_until_the_user_decides()
     assert_eq!(panel(&harness), chosen);
 }
 
+#[test]
+fn names_and_buttons_in_the_bar_stay_where_they_are_whatever_is_told_beside_them() {
+    for (count, width) in [(1, 640.0), (1, 900.0), (1, 1380.0), (3, 640.0), (3, 900.0), (3, 1380.0), (8, 2560.0)] {
+        let names: Vec<String> = (0..count).map(|at| format!("run-{at}-of-a-training.bubbles.parquet")).collect();
+        let mut harness = Harness::builder().with_size([width, 600.0]).build_eframe(|creation| {
+            let mut app = App::new(&creation.egui_ctx, &[]);
+            names.iter().for_each(|name| app.show(&creation.egui_ctx, name, testing::trace(1, 40)));
+            app
+        });
+        settle(&mut harness);
+        let bar = harness.get_by_label("Files").rect();
+        let places = |harness: &Harness<'_, App>| {
+            let letters =
+                texts(harness).into_iter().filter(|(text, at)| text.starts_with("run-") && at.top() < bar.bottom());
+            let letters: Vec<(String, Rect)> = letters.collect();
+            (close_buttons(harness, &names), letters)
+        };
+        let before = places(&harness);
+        assert!(
+            count > 1 && width < 700.0 || before.0[0].is_some() && before.1.len() == before.0.iter().flatten().count()
+        );
+        let beyond = before.0.iter().flatten().map(Rect::right).fold(0.0, f32::max);
+        let check = |harness: &Harness<'_, App>, case: &str| {
+            assert_eq!(places(harness), before, "{case} beside {count} in {width}");
+            let others = ["Stop", "Cancel", "All bubbles", "aligned at iteration 0", "saved it"];
+            for other in others.iter().filter_map(|label| harness.query_by_label(label)) {
+                let (at, end) = (other.rect(), harness.get_by_label("?").rect().left());
+                assert!(at.left() >= beyond && at.right() <= end, "{case} beside {count} in {width}: {at}");
+            }
+        };
+        // The replays end, and the comparison comes.
+        let mut frames = 0;
+        while !is_still(&harness) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            harness.run_steps(1);
+            check(&harness, &format!("frame {frames}"));
+            frames += 1;
+        }
+        harness.run_steps(2);
+        check(&harness, "the end of the work");
+        let told = harness.query_by_label("aligned at iteration 0").is_some();
+        assert!(count == 1 || width < 1300.0 || told, "{count} in {width}");
+        let stopped = crate::files::endless(&mut harness);
+        until(&mut harness, "progress", |harness| harness.query_by_label("Cancel").is_some());
+        check(&harness, "a file that is read");
+        harness.state_mut().panels.bubbles.filter = "length: >1".to_owned();
+        harness.run_steps(3);
+        check(&harness, "a filter and a file");
+        harness.get_by_label("Cancel").click();
+        until(&mut harness, "the end", |_| stopped.load(std::sync::atomic::Ordering::Relaxed));
+        harness.run_steps(2);
+        check(&harness, "a filter");
+        assert!(width < 900.0 || harness.query_by_label("All bubbles").is_some(), "{count} in {width}");
+    }
+}
+
 /// What is seen in each of the first frames in which something is, from a press of a key on.
 fn first_frames(harness: &mut Harness<'_, App>, key: (Modifiers, Key), seen: &str) -> Vec<Vec<(String, Rect)>> {
-    harness.key_press_modifiers(key.0, key.1);
+    let (modifiers, key) = key;
+    // By itself: a whole press of a key takes several frames.
+    harness.event(Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers });
     let frames = (0..8).map(|_| {
         harness.run_steps(1);
         texts(harness)

@@ -28,7 +28,7 @@ pub(crate) fn until(harness: &mut Harness<'_, App>, what: &str, done: impl Fn(&H
 }
 
 /// Opens a recording that is read until it is cancelled; tells whether reading has stopped.
-fn endless(harness: &mut Harness<'_, App>) -> Arc<AtomicBool> {
+pub(crate) fn endless(harness: &mut Harness<'_, App>) -> Arc<AtomicBool> {
     let stopped = Arc::new(AtomicBool::new(false));
     let (told, ctx) = (Arc::clone(&stopped), harness.ctx.clone());
     harness.state_mut().open_with(&ctx, "endless", move |_, watch| {
