@@ -9,6 +9,7 @@ pub mod capture;
 pub mod export;
 pub mod import;
 pub mod leftover;
+pub mod memory;
 pub mod open;
 pub mod progress;
 pub mod report;

@@ -4,13 +4,16 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
+use cupti::spool::outline;
 use flate2::read::MultiGzDecoder;
 use memchr::memmem;
 use thiserror::Error;
 
 use crate::capture::convert::{self, ConvertError};
 use crate::import::{ImportError, kineto, nsys};
+use crate::memory::{self, Shortage};
 use crate::progress::{Unwatched, Watch};
+use crate::report::text::bytes;
 use crate::trace::Trace;
 use crate::trace::file::{self, TraceFileError};
 
@@ -83,6 +86,16 @@ pub enum OpenError {
     /// The spool cannot be made a trace.
     #[error(transparent)]
     Spool(ConvertError),
+    /// The spool has more events than there is memory for.
+    #[error("{} holds more than fits here: its {} of records need {shortage}", path.display(), bytes(*record_bytes))]
+    Room {
+        /// The file.
+        path: PathBuf,
+        /// Bytes of activity records in it.
+        record_bytes: u64,
+        /// The memory that lacks.
+        shortage: Shortage,
+    },
     /// The trace file cannot be read.
     #[error("cannot use the trace file {}", path.display())]
     TraceFile {
@@ -190,6 +203,16 @@ fn is_trace_json(head: &[u8]) -> bool {
     kineto::is_json(text) && keys.iter().any(|key| memmem::find(text, key.as_bytes()).is_some())
 }
 
+/// Whether there is room for a spool. Without, the system would end this process in the middle of it.
+fn room(path: &Path) -> Result<(), OpenError> {
+    // A source that fails is told by whoever reads it.
+    let record_bytes = File::open(path).and_then(outline).map_or(0, |outline| outline.record_bytes);
+    match Shortage::of(memory::of_trace(record_bytes), memory::available()) {
+        None => Ok(()),
+        Some(shortage) => Err(OpenError::Room { path: path.to_owned(), record_bytes, shortage }),
+    }
+}
+
 fn read(path: &Path, watch: &dyn Watch) -> Result<Trace, OpenError> {
     let unreadable = |source| OpenError::Unreadable { path: path.to_owned(), source };
     let mut file = File::open(path).map_err(unreadable)?;
@@ -209,6 +232,9 @@ fn read(path: &Path, watch: &dyn Watch) -> Result<Trace, OpenError> {
             trace.map_err(|source| OpenError::TraceFile { path: path.to_owned(), source })
         }
         Some(Format::Spool) => {
+            if !once {
+                room(path)?;
+            }
             let trace = if once {
                 convert::trace_from_read(path, &head, watch)
             } else {

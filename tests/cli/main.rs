@@ -5,6 +5,7 @@
 mod interrupted;
 mod place;
 mod record;
+mod room;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -17,6 +17,7 @@
 mod beside;
 mod compact;
 mod frame;
+mod outline;
 mod packing;
 mod pieces;
 mod reader;
@@ -26,6 +27,7 @@ mod writer;
 pub use beside::{Beside, Other, annotate};
 pub use compact::{Paths, compact};
 pub use frame::MAGIC;
+pub use outline::{Outline, outline};
 pub use reader::{Ending, Reader, SpoolError};
 pub use strings::Strings;
 pub use writer::Writer;

@@ -312,7 +312,7 @@ impl<R: Read> Iterator for Reader<R> {
 type Parsed<T> = Result<T, &'static str>;
 
 /// A chunk; `None` if it is of a version that is not known here.
-fn parse(tag: Tag, payload: Vec<u8>) -> Parsed<Option<Chunk>> {
+pub(super) fn parse(tag: Tag, payload: Vec<u8>) -> Parsed<Option<Chunk>> {
     let mut fields = Fields(&payload);
     let chunk = match tag {
         Tag::Header => return Err("a second header"),

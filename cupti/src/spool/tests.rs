@@ -462,3 +462,29 @@ fn a_long_buffer_is_cut_into_pieces_of_whole_records_and_a_cut_loses_only_the_ta
         [Chunk::Buffer { seq: 0, bytes: strange }]
     );
 }
+
+proptest! {
+    #[test]
+    fn an_outline_tells_what_a_reader_finds(chunks in prop::collection::vec(chunk(), 0..12), part in 0.0..=1.0) {
+        let mut spool = write(&chunks);
+        // Wherever it is cut.
+        spool.truncate((spool.len() as f64 * part) as usize);
+        let told = outline(std::io::Cursor::new(&spool)).unwrap();
+        let mut found = Outline::default();
+        let reader = Reader::new(spool.as_slice());
+        for chunk in reader.into_iter().flatten().flatten() {
+            match chunk {
+                // The number stands before the records.
+                Chunk::Buffer { bytes, .. } => found.record_bytes += bytes.len() as u64 + 8,
+                Chunk::Anchor(anchor) => found.last_anchor = Some(anchor),
+                _ => {}
+            }
+        }
+        prop_assert_eq!(told.last_anchor, found.last_anchor);
+        // Of a chunk that is cut the length is known all the same.
+        prop_assert!(told.record_bytes >= found.record_bytes);
+        if part == 1.0 {
+            prop_assert_eq!(told.record_bytes, found.record_bytes);
+        }
+    }
+}

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, ensure};
 use bubblescope::atomic::write_atomically;
 use bubblescope::capture::library;
-use bubblescope::capture::record::{self, Collected, Notice, Plan, Ran, RecordError, Spool, collect};
+use bubblescope::capture::record::{self, Collected, NoTrace, Notice, Plan, Ran, RecordError, Spool, collect};
 use bubblescope::leftover::{Held, Scratch};
 use bubblescope::report::text::{bytes, contents};
 use bubblescope::trace::{Trace, file};
@@ -144,7 +144,11 @@ fn finish(args: &RecordArgs, folder: Scratch, ran: &Ran) -> anyhow::Result<()> {
         return Ok(());
     };
     let spinner = progress::spinner("writing the trace");
-    let kept = trace.map_err(anyhow::Error::from).and_then(|trace| Ok((keep(args, &spools, &trace)?, trace)));
+    let kept = match trace {
+        Ok(trace) => keep(args, &spools, &trace).map(|kept| (kept, Ok(trace))),
+        Err(lack @ NoTrace::Room { .. }) => keep_as_written(args, &spools).map(|kept| (kept, Err(lack))),
+        Err(error) => Err(error.into()),
+    };
     spinner.finish_and_clear();
     let (kept, trace) = match kept {
         Ok(kept) => kept,
@@ -157,8 +161,21 @@ fn finish(args: &RecordArgs, folder: Scratch, ran: &Ran) -> anyhow::Result<()> {
     drop(folder);
     let size: u64 = kept.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum();
     let names: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
-    say(&format!("recorded {}: {} ({})", contents(&trace), names.join(", "), bytes(size)));
-    report(args, &trace, &names.join(", "))
+    match trace {
+        Ok(trace) => {
+            say(&format!("recorded {}: {} ({})", contents(&trace), names.join(", "), bytes(size)));
+            report(args, &trace, &names.join(", "))
+        }
+        Err(lack) => {
+            let names = names.join(" ");
+            say(&format!("recorded {names} ({}), and kept it as it was written: {lack}", bytes(size)));
+            say(&format!(
+                "`bubble-report analyze {names}` reports on it where there is more; --duration, --delay and \
+                 --capture-range record a part of a program"
+            ));
+            Ok(())
+        }
+    }
 }
 
 /// Why there is nothing.
@@ -199,21 +216,55 @@ fn keep(args: &RecordArgs, spools: &[Spool], trace: &Trace) -> anyhow::Result<Ve
             output::write_trace(trace, path, kind)?;
             Ok(vec![path.clone()])
         }
-        Kind::Spool => {
-            // A process that started CUDA and did nothing is not worth a file beside others.
-            let mut worth: Vec<&Spool> = spools.iter().filter(|spool| spool.has_records).collect();
-            if worth.is_empty() {
-                worth = spools.iter().take(1).collect();
-            }
-            let move_spool = |spool: &Spool, path| move_spool(spool, &spool.beside_apart(&worth), path);
-            if let [spool] = worth[..] {
-                return Ok(vec![move_spool(spool, path.clone())?]);
-            }
-            let mut numbers = 1u32..;
-            let mut free = || numbers.by_ref().map(|number| numbered(path, number)).find(|path| !path.exists());
-            worth.iter().map(|spool| move_spool(spool, free().unwrap_or_else(|| path.clone()))).collect()
-        }
+        Kind::Spool => keep_spools(spools, path),
     }
+}
+
+/// Keeps spools under a name, or under that name with numbers.
+fn keep_spools(spools: &[Spool], path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    // A process that started CUDA and did nothing is not worth a file beside others.
+    let mut worth: Vec<&Spool> = spools.iter().filter(|spool| spool.has_records).collect();
+    if worth.is_empty() {
+        worth = spools.iter().take(1).collect();
+    }
+    let move_spool = |spool: &Spool, path| move_spool(spool, &spool.beside_apart(&worth), path);
+    if let [spool] = worth[..] {
+        return Ok(vec![move_spool(spool, path.to_owned())?]);
+    }
+    let mut numbers = 1u32..;
+    let mut free = || numbers.by_ref().map(|number| numbered(path, number)).find(|path| !path.exists());
+    worth.iter().map(|spool| move_spool(spool, free().unwrap_or_else(|| path.to_owned()))).collect()
+}
+
+/// Keeps a recording that cannot be made a trace as it was written. A name that nobody asked for is a free one.
+fn keep_as_written(args: &RecordArgs, spools: &[Spool]) -> anyhow::Result<Vec<PathBuf>> {
+    let path = match &args.output {
+        Some(path) if matches!(Kind::of(path)?, Kind::Spool) => path.clone(),
+        Some(path) => free_name(&without_form(path)),
+        None => free_name(Path::new(&stem(&args.command))),
+    };
+    keep_spools(spools, &path)
+}
+
+/// A path without the ending that names its form.
+fn without_form(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = [".bubbles.parquet", ".parquet", ".json.gz", ".json", ".csv"].into_iter().find_map(|form| {
+        let at = name.len().checked_sub(form.len())?;
+        (name.is_char_boundary(at) && name[at..].eq_ignore_ascii_case(form)).then(|| &name[..at])
+    });
+    path.with_file_name(stem.filter(|stem| !stem.is_empty()).unwrap_or(&name))
+}
+
+/// `t` as `t.bubcap`, or with the first number that is free.
+fn free_name(stem: &Path) -> PathBuf {
+    let mut path = stem.as_os_str().to_owned();
+    path.push(".bubcap");
+    let path = PathBuf::from(path);
+    if !path.exists() {
+        return path;
+    }
+    (2u32..).map(|number| numbered(&path, number)).find(|path| !path.exists()).unwrap_or(path)
 }
 
 /// `t.bubcap` as `t-2.bubcap`.

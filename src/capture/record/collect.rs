@@ -1,16 +1,22 @@
 //! Makes one trace of what the recorded processes left.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use cupti::inject::{self, Effect, Fault, Left};
-use cupti::spool::{Beside, Chunk, Other, Reader};
+use cupti::spool::{Beside, Chunk, Other, Outline, Reader, SpoolError, outline};
+use thiserror::Error;
 
 use super::neighbours::{Known, Seen};
 use super::outliving::{is_alive, pid_of};
 use crate::capture::convert::{ConvertError, state_others, trace_from_collected};
+use crate::memory::{self, Shortage};
+use crate::report::text::bytes;
 use crate::trace::{ProcessIdx, Trace};
+
+/// So much of the start of a spool tells what its process is and which devices it uses.
+const START: u64 = 4 << 20;
 
 /// What the recorded processes left.
 #[derive(Debug)]
@@ -22,7 +28,24 @@ pub struct Collected {
     /// What else there is to say, one sentence each. The trace says it too.
     pub remarks: Vec<String>,
     /// All of them as one trace; `None` without a spool.
-    pub trace: Option<Result<Trace, ConvertError>>,
+    pub trace: Option<Result<Trace, NoTrace>>,
+}
+
+/// Why there is no trace of what was recorded.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NoTrace {
+    /// The spools cannot be made a trace.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
+    /// It has more events than can be analysed here. The spools are good, and what is known beside them is complete.
+    #[error("its {} of records need {shortage}", bytes(*record_bytes))]
+    Room {
+        /// Bytes of activity records in all spools.
+        record_bytes: u64,
+        /// The memory that lacks.
+        shortage: Shortage,
+    },
 }
 
 /// The spool of one process.
@@ -40,6 +63,7 @@ pub struct Spool {
     pub is_written: bool,
     /// Unix time of its start, in nanoseconds.
     started: i64,
+    outline: Outline,
     /// Its process, as one that spools of others lack; `None` if it used no device.
     own: Option<Other>,
     /// Whether the process may have used devices before or after, for all that is known.
@@ -60,7 +84,12 @@ impl Spool {
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn collect(folder: &Path, command: &[String], seen: &Seen) -> std::io::Result<Collected> {
+pub fn collect(folder: &Path, command: &[String], seen: &Seen) -> io::Result<Collected> {
+    collect_within(folder, command, seen, memory::available())
+}
+
+/// The same with so much memory, if that is known.
+fn collect_within(folder: &Path, command: &[String], seen: &Seen, available: Option<u64>) -> io::Result<Collected> {
     let mut remarks = Vec::new();
     let mut spools = Vec::new();
     for path in inject::spools(folder)? {
@@ -91,13 +120,41 @@ pub fn collect(folder: &Path, command: &[String], seen: &Seen) -> std::io::Resul
         spool.beside.remarks.clone_from(&remarks);
     }
     let faults: Vec<Fault> = left.into_iter().map(|left| left.fault).collect();
-    let trace = (!spools.is_empty()).then(|| together(&mut spools, &faults, command, seen));
+    let record_bytes = spools.iter().fold(0, |sum: u64, spool| sum.saturating_add(spool.outline.record_bytes));
+    let trace = match Shortage::of(memory::of_report(record_bytes), available) {
+        _ if spools.is_empty() => None,
+        None => Some(together(&mut spools, Part::Whole, &faults, command, seen).map_err(NoTrace::from)),
+        Some(shortage) => {
+            // What the trace of all tells of each other and of strangers has to be with them all the same.
+            let started = together(&mut spools, Part::Start, &faults, command, seen);
+            Some(Err(started.map_or_else(NoTrace::from, |_| NoTrace::Room { record_bytes, shortage })))
+        }
+    };
     Ok(Collected { spools, faults, remarks, trace })
 }
 
+/// What a trace is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// The start of each spool.
+    Start,
+}
+
 /// Makes one trace of the spools, and adds to each what only the trace of all tells.
-fn together(spools: &mut [Spool], faults: &[Fault], command: &[String], seen: &Seen) -> Result<Trace, ConvertError> {
-    let paths: Vec<&Path> = spools.iter().map(|spool| spool.path.as_path()).collect();
+fn together(
+    spools: &mut [Spool],
+    part: Part,
+    faults: &[Fault],
+    command: &[String],
+    seen: &Seen,
+) -> Result<Trace, ConvertError> {
+    let starts = spools.iter().filter(|_| part == Part::Start).map(|spool| start_of(&spool.path));
+    let starts: Vec<tempfile::NamedTempFile> = starts.collect::<Result<_, _>>()?;
+    let paths: Vec<&Path> = match part {
+        Part::Whole => spools.iter().map(|spool| spool.path.as_path()).collect(),
+        Part::Start => starts.iter().map(tempfile::NamedTempFile::path).collect(),
+    };
     let beside: Vec<Beside> = spools.iter().map(|spool| spool.beside.clone()).collect();
     let (mut trace, homes) = trace_from_collected(&paths, &beside)?;
     trace.meta.source.command = Some(command.join(" "));
@@ -115,7 +172,10 @@ fn together(spools: &mut [Spool], faults: &[Fault], command: &[String], seen: &S
     state_others(&mut trace, &strangers);
     for (spool, home) in spools.iter_mut().zip(homes) {
         spool.beside.others.extend(strangers.iter().cloned());
-        spool.own = own(&trace, spool.pid, home.process);
+        spool.own = match part {
+            Part::Whole => own(&trace, spool.pid, home.process),
+            Part::Start => own_until(&trace, spool, home.process),
+        };
     }
     Ok(trace)
 }
@@ -123,13 +183,7 @@ fn together(spools: &mut [Spool], faults: &[Fault], command: &[String], seen: &S
 /// A process of the trace as one that other spools lack: when it worked, and on which devices.
 fn own(trace: &Trace, pid: u32, process: ProcessIdx) -> Option<Other> {
     let streams = trace.streams.iter().filter(|stream| stream.process == process && !stream.ops.is_empty());
-    let mut other = Other {
-        pid: Some(pid),
-        name: trace.processes[process.index()].name.clone(),
-        reason: Some("it has a spool of its own".to_owned()),
-        has_spool: true,
-        ..Other::default()
-    };
+    let mut other = own_other(trace, pid, process);
     let mut lived: Option<(i64, i64)> = None;
     for stream in streams {
         let device = &trace.devices[stream.device.index()].uuid;
@@ -144,6 +198,44 @@ fn own(trace: &Trace, pid: u32, process: ProcessIdx) -> Option<Other> {
     }
     other.lived = Some(lived?);
     Some(other)
+}
+
+/// A copy of the start of a spool, beside it. It can be read as one that was cut.
+fn start_of(path: &Path) -> Result<tempfile::NamedTempFile, ConvertError> {
+    let copy = || {
+        let mut copy = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+        io::copy(&mut File::open(path)?.take(START), &mut copy)?;
+        Ok(copy)
+    };
+    copy().map_err(|source| ConvertError::Spool {
+        spool: path.display().to_string(),
+        source: SpoolError::Io { offset: 0, source },
+    })
+}
+
+/// The same of a trace of which only the start is there: the process may have used all devices that it could, from then
+/// until the last reading of its clocks.
+fn own_until(trace: &Trace, spool: &Spool, process: ProcessIdx) -> Option<Other> {
+    let mut other = own_other(trace, spool.pid, process);
+    for context in trace.contexts.iter().filter(|context| context.process == process) {
+        let device = &trace.devices[context.device.index()].uuid;
+        if !other.devices.contains(device) {
+            other.devices.push(device.clone());
+        }
+    }
+    let until = spool.outline.last_anchor.map_or(i64::MAX, |anchor| anchor.realtime_ns);
+    other.lived = Some((spool.started, until.max(spool.started)));
+    (!other.devices.is_empty()).then_some(other)
+}
+
+fn own_other(trace: &Trace, pid: u32, process: ProcessIdx) -> Other {
+    Other {
+        pid: Some(pid),
+        name: trace.processes[process.index()].name.clone(),
+        reason: Some("it has a spool of its own".to_owned()),
+        has_spool: true,
+        ..Other::default()
+    }
 }
 
 fn without_a_recording(fault: &Fault) -> Other {
@@ -165,7 +257,8 @@ fn look(path: &Path) -> Result<Spool, String> {
     let has_records = reader.any(|chunk| matches!(chunk, Ok(Chunk::Buffer { .. })));
     let is_written = pid_of(path).is_some_and(is_alive);
     let beside = Beside::default();
-    Ok(Spool { pid, path: path.to_owned(), has_records, beside, is_written, started, own: None, in_part })
+    let outline = File::open(path).and_then(outline).map_err(|error| error.to_string())?;
+    Ok(Spool { pid, path: path.to_owned(), has_records, beside, is_written, started, outline, own: None, in_part })
 }
 
 #[cfg(test)]
@@ -208,6 +301,39 @@ mod tests {
         let said = collected.faults[0].sentence();
         assert!(said.starts_with("process 7 (python x") && said.ends_with("not recorded: another tool records it"));
         assert!(said.chars().count() < 160, "{said}");
+    }
+
+    /// What is known beside spools that are kept apart does not depend on whether there was memory for all of them.
+    #[test]
+    fn what_does_not_fit_is_told_of_the_others_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scalar-readback");
+        for (pid, name) in [(5, "kernels-1/sync.bubcap"), (6, "kernels-4/graph.bubcap")] {
+            std::fs::copy(fixtures.join(name), folder.path().join(format!("{pid}-1.bubcap"))).unwrap();
+        }
+        leave_fault(folder.path(), 9, Effect::NotRecorded);
+        let within =
+            |available| collect_within(folder.path(), &["python".to_owned()], &Seen::default(), available).unwrap();
+        let (whole, short) = (within(None), within(Some(1 << 10)));
+        assert!(whole.trace.unwrap().is_ok());
+        let said = short.trace.unwrap().err().unwrap().to_string();
+        assert!(said.contains("of records need about") && said.contains("and 1 KiB are free"), "{said}");
+        assert_eq!(short.spools.len(), 2);
+        for (whole_one, short_one) in whole.spools.iter().zip(&short.spools) {
+            let beside = [(whole_one, &whole.spools), (short_one, &short.spools)]
+                .map(|(spool, all)| spool.beside_apart(&all.iter().collect::<Vec<_>>()));
+            let [mut expected, mut found] = beside;
+            assert_eq!(expected.others.len(), 2, "the other spool and the process that was not recorded");
+            for (expected, found) in expected.others.iter_mut().zip(&mut found.others) {
+                if let Some((from, to)) = expected.lived.take() {
+                    let lived = found.lived.take().unwrap();
+                    assert!(lived.0 <= from && lived.1 >= to, "{lived:?} {from} {to}");
+                }
+            }
+            assert_eq!(found, expected);
+        }
+        let left = inject::spools(folder.path()).unwrap();
+        assert_eq!(left.len(), 2, "{left:?}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::io;
 
 use thiserror::Error;
 
-pub use collect::{Collected, Spool, collect};
+pub use collect::{Collected, NoTrace, Spool, collect};
 pub use neighbours::Seen;
 pub use run::{Notice, Plan, Ran, run};
 
