@@ -1,9 +1,8 @@
 //! The calls in which the host was while devices were idle.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
-
-use rustc_hash::FxHashMap;
 
 use crate::trace::{CallIdx, NameId, Ns, Trace};
 
@@ -33,7 +32,7 @@ pub fn inside<'b>(
     device: &DeviceAnalysis,
     bubbles: impl IntoIterator<Item = &'b Bubble>,
 ) -> Vec<Inside> {
-    let mut found: FxHashMap<(Cause, SegmentKind, NameId), (Ns, Vec<CallIdx>)> = FxHashMap::default();
+    let mut found: BTreeMap<(Cause, SegmentKind, NameId), (Ns, Vec<CallIdx>)> = BTreeMap::new();
     for bubble in bubbles.into_iter().filter(|bubble| !bubble.root.cause.blames_call()) {
         for segment in device.segments_of(bubble).iter().filter(|segment| segment.kind.is_in_call()) {
             let Some(call) = segment.call() else { continue };
@@ -46,7 +45,7 @@ pub fn inside<'b>(
         }
     }
     // The versions of one API are one.
-    let mut by_api: FxHashMap<(Cause, SegmentKind, &str), (Ns, Vec<CallIdx>)> = FxHashMap::default();
+    let mut by_api: BTreeMap<(Cause, SegmentKind, &str), (Ns, Vec<CallIdx>)> = BTreeMap::new();
     for ((cause, kind, _), (time, calls)) in found {
         let Some(&first) = calls.first() else { continue };
         let (sum, all) = by_api.entry((cause, kind, trace.call_name(first))).or_default();
@@ -61,7 +60,8 @@ pub fn inside<'b>(
             Inside { cause, kind, api: api.to_owned(), calls: calls.len() as u64, time }
         })
         .collect();
-    rows.sort_by(|a, b| (Reverse(a.time), a.cause, a.kind, &a.api).cmp(&(Reverse(b.time), b.cause, b.kind, &b.api)));
+    // A stable sort: of equals, the one that comes first by cause, kind and name.
+    rows.sort_by_key(|row| Reverse(row.time));
     rows
 }
 
