@@ -2,6 +2,7 @@
 //!
 //! Pure functions of a [`Trace`]: no file, no clock, no CUPTI.
 
+mod because;
 mod beyond;
 mod bubbles;
 mod calls;
@@ -12,7 +13,6 @@ mod finding;
 pub mod findings;
 mod full;
 mod host;
-mod inside;
 mod intervals;
 mod iterations;
 mod launches;
@@ -38,12 +38,12 @@ pub mod waits;
 pub mod windows;
 pub(crate) mod words;
 
+pub use because::{Because, HostTime, because, host_time};
 pub use beyond::beyond_idle;
 pub use cause::{Cause, Confidence, Rule, SegmentKind};
 pub use finding::{FindingId, Severity, UnknownFinding};
 pub use findings::{Evidence, Finding, Findings};
 pub use full::{FullAnalysis, HalfWay, ReplayFacts, WhatIf, full, half_way, half_way_watched};
-pub use inside::{Because, Inside, because, inside};
 pub use marked::{Marked, marked, marked_watched};
 pub use options::{Constants, FindingLimits, Options};
 pub use partition::collective_names;

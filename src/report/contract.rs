@@ -175,10 +175,10 @@ pub struct Device {
     /// blame for is not in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blamed: Vec<Blamed>,
-    /// The calls in which the host was during bubbles that no call is to blame for, by cause, what the time went to and
-    /// API, the most time first.
+    /// What the host did during bubbles that no call is to blame for, by cause, what the time went to and API, the most time
+    /// first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub host_calls: Vec<HostCalls>,
+    pub host_time: Vec<HostTime>,
     /// Idle time by where it went. Sums to `idle_ns`.
     #[schemars(schema_with = "ns_by::<SegmentKind>")]
     pub idle_by_segment: BTreeMap<SegmentKind, Ns>,
@@ -199,15 +199,16 @@ pub struct Blamed {
     pub idle_ns: Ns,
 }
 
-/// The calls of one API in which the host was during bubbles of one cause.
+/// Time of the host during bubbles of one cause: in the calls of one API, or in its own code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HostCalls {
+pub struct HostTime {
     /// The root cause of the bubbles.
     pub cause: Cause,
     /// What the time went to: `launch-call` of calls that submit work.
     pub kind: SegmentKind,
-    /// The API's name, without version suffixes.
-    pub api: String,
+    /// The API's name, without version suffixes. Absent for the host's own code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
     /// How many calls.
     pub calls: u64,
     /// The time in them during the bubbles. It is inside the cause's part of `idle_by_root` and the kind's of

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::contract::{
-    Blamed, Bubble, BubbleFigures, Device, DrainedBy, HistogramBucket, HostCalls, IterationSource, Iterations,
-    Launches, PeerWait, Process, Quality, Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall,
-    Thread, Tool, Window, Workload,
+    Blamed, Bubble, BubbleFigures, Device, DrainedBy, HistogramBucket, HostTime, IterationSource, Iterations, Launches,
+    PeerWait, Process, Quality, Report, ReportSchema, Root, RunAhead, Segment, Source, Stream, SyncCall, Thread, Tool,
+    Window, Workload,
 };
 use super::demangle::demangle;
 use crate::analysis::{self, Analysis, Cause, DeviceAnalysis, Percentiles, SyncCallRow};
@@ -123,7 +123,7 @@ fn one_device(trace: &Trace, found: &DeviceAnalysis, knows_peers: bool) -> Devic
         bubbles: bubble_figures(found),
         idle_by_root: found.idle_by_root.clone(),
         blamed: blamed(trace, found),
-        host_calls: analysis::inside(trace, found, &found.bubbles).into_iter().map(host_calls).collect(),
+        host_time: analysis::host_time(trace, found, &found.bubbles).into_iter().map(host_time).collect(),
         idle_by_segment: found.idle_by_segment.clone(),
         streams: found.streams.iter().filter_map(|figures| stream(trace, figures)).collect(),
     }
@@ -144,9 +144,9 @@ fn blamed(trace: &Trace, found: &DeviceAnalysis) -> Vec<Blamed> {
     blamed
 }
 
-fn host_calls(found: analysis::Inside) -> HostCalls {
-    let analysis::Inside { cause, kind, api, calls, time } = found;
-    HostCalls { cause, kind, api, calls, idle_ns: time }
+fn host_time(found: analysis::HostTime) -> HostTime {
+    let analysis::HostTime { cause, kind, api, calls, time } = found;
+    HostTime { cause, kind, api, calls, idle_ns: time }
 }
 
 fn device_number(trace: &Trace, device: DeviceIdx) -> u32 {

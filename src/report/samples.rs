@@ -55,7 +55,7 @@ pub(super) fn device(number: u32, compute: i64, copy: i64, roots: &[(Cause, i64)
         },
         idle_by_root: roots.iter().map(|&(cause, ns)| (cause, Ns(ns))).collect(),
         blamed: roots.iter().filter_map(|&(cause, ns)| blamed(cause, ns, count)).collect(),
-        host_calls: Vec::new(),
+        host_time: Vec::new(),
         idle_by_segment: BTreeMap::from([
             (SegmentKind::SyncReturn, Ns(idle / 2)),
             (SegmentKind::LaunchLatency, Ns(idle - idle / 2)),

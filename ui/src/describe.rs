@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bubblescope::analysis::{
     self, Bubble, Cause, Confidence, DeviceAnalysis, Finding, RootCause, Rule, Segment, SegmentDetail, SegmentKind,
-    inside,
+    host_time,
 };
 use bubblescope::report::demangle;
 use bubblescope::trace::{CallIdx, Detail, MemoryKind, Ns, OpIdx, OpKind, RangeIdx, RangeKind, StreamIdx, StreamKind};
@@ -437,8 +437,8 @@ fn meaning(doc: &Document, at: BubbleRef, bubble: &Bubble) -> String {
         }
         (Cause::LaunchBound, _) => {
             let device = doc.bubble(at).map(|(device, _)| device);
-            let calls = device.map_or_else(Vec::new, |device| inside(&doc.trace, device, [bubble]));
-            analysis::because(bubble.root.cause, bubble.interval.len(), &calls).to_string()
+            let host = device.map_or_else(Vec::new, |device| host_time(&doc.trace, device, [bubble]));
+            analysis::because(bubble.root.cause, bubble.interval.len(), &host).to_string()
         }
         _ => because.to_owned(),
     }

@@ -165,33 +165,31 @@ pub(super) fn find(
     candidates.extend(setup::candidate(&subject, &candidates));
     until.check()?;
     candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.estimate), candidate.id));
+    let set_up = candidates.iter().find(|candidate| candidate.id == FindingId::OneTimeSetup);
+    let set_up = set_up.map_or(Ns::ZERO, |candidate| candidate.estimate);
     let replayed = affordable(&mut candidates, options.max_changes);
     let mut found = worthwhile(candidates, replay, &options.findings);
     let (idle, devices) = (analysis.idle_of_all(), analysis.devices.len());
     for finding in &mut found {
         until.check()?;
-        let [set_up, roots, less] = bubbles_of(finding, trace, analysis);
-        let more = [set_up, less, roots, beyond_idle(finding, trace, idle, devices)];
+        let [part, roots, less] = bubbles_of(finding, trace, analysis, set_up);
+        let more = [part, less, roots, beyond_idle(finding, trace, idle, devices)];
         finding.evidence.extend(more.into_iter().flatten().map(|text| Evidence { text, ..Evidence::default() }));
     }
     Ok((Findings { found, withheld: None }, replayed))
 }
 
 /// Under which root causes the bubbles of a finding stand, so that both can be read together; of set-up how much of them it
-/// is, and of calls why the gain is less than they last.
-fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis) -> [Option<String>; 3] {
+/// is (`set_up`), and of calls why the gain is less than they last.
+fn bubbles_of(finding: &Finding, trace: &Trace, analysis: &Analysis, set_up: Ns) -> [Option<String>; 3] {
     // There may be millions of both.
     let mut is_ours = vec![false; trace.calls.len()];
     finding.calls.iter().for_each(|call| is_ours[call.index()] = true);
     let mut causes: BTreeMap<Cause, Ns> = BTreeMap::new();
-    let mut set_up = Ns::ZERO;
     for device in &analysis.devices {
         let concerned = |bubble: &&Bubble| finding.concerns_with(device, bubble, |call| is_ours[call.index()]);
         for bubble in device.bubbles.iter().filter(concerned) {
             *causes.entry(bubble.root.cause).or_default() += bubble.interval.len();
-            let ours =
-                device.segments_of(bubble).iter().filter(|part| part.call().is_some_and(|call| is_ours[call.index()]));
-            set_up += ours.map(|part| part.interval.len()).sum::<Ns>();
         }
     }
     let of_all = (finding.id == FindingId::OneTimeSetup).then(|| set_up_in(causes.values().copied().sum(), set_up));

@@ -157,6 +157,11 @@ impl Table {
     }
 }
 
+/// Whether a word is the unit of the number before it, which stays on its line.
+fn is_unit(word: &str) -> bool {
+    ["ns", "µs", "ms", "s", "%"].contains(&word.trim_end_matches([',', '.', ';', ':', ')']))
+}
+
 /// Writes a paragraph in lines that fit the page: the first begins with `first`, the others are indented as far.
 pub(super) fn paragraph(out: &mut dyn Write, style: Style, paint: Paint, first: &str, text: &str) -> io::Result<()> {
     labelled(out, style, (Paint::new(), first), (paint, text))
@@ -172,7 +177,14 @@ pub(super) fn labelled(
     let indent = label.width();
     let room = style.width.saturating_sub(indent).max(20);
     let mut lines: Vec<String> = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace().map(harmless) {
+        match words.last_mut().filter(|number| is_unit(&word) && number.ends_with(|last: char| last.is_ascii_digit())) {
+            Some(number) => *number = format!("{number} {word}"),
+            None => words.push(word),
+        }
+    }
+    for word in words {
         match lines.last_mut() {
             Some(line) if line.width() + 1 + word.width() <= room => {
                 line.push(' ');

@@ -134,6 +134,66 @@ fn nothing_is_promised_because_it_was_asked() {
     }
 }
 
+/// A device that only copies is busy, and yet does little.
+#[test]
+fn a_device_that_copies_most_of_the_time_is_said_to() {
+    let copies = |share: i64| {
+        let mut report = samples::clean();
+        for device in &mut report.devices {
+            device.exposed_copy_ns = Ns(device.span_ns.0 * share / 100);
+            device.compute_only_ns = Ns(device.busy_ns.0 - device.overlapped_ns.0 - device.exposed_copy_ns.0);
+        }
+        let text = text(&report, Style::PLAIN);
+        text.lines().take(2).collect::<Vec<_>>().join(" ")
+    };
+    let (few, many) = (copies(40), copies(60));
+    assert!(few.contains("no idle time worth removing.") && !few.contains("copies"), "{few}");
+    assert!(many.contains("no idle time worth removing, but 60.0 % of the time is copies without a kernel"), "{many}");
+}
+
+/// What reasons and warnings tell is told once, and as a sentence.
+#[test]
+fn nothing_lost_is_told_twice() {
+    let told = |report: &Report| text(report, Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+    for (lost, warning, line) in [
+        (5, "5 of 90 ops have no launch in the trace: idle time before has no cause", "5 ops have no recorded launch."),
+        (5, "the recording ended before the work of the last 5 launches ran", "5 launches have no recorded work."),
+        (5, "5 ops were still running at the end", "5 ops were still running when recording ended."),
+        (5_123, "the source was cut: 5,123 bytes after its last whole record", "5,123 bytes at the file's end belong"),
+    ] {
+        let mut report = samples::clean();
+        let figure = |report: &mut Report, number: u64| match line {
+            _ if line.contains("recorded launch") => report.quality.orphan_ops = number,
+            _ if line.contains("launches") => report.quality.launches_without_ops = number,
+            _ if line.contains("ops were") => report.quality.unfinished_ops = number,
+            _ => report.quality.cut_bytes = number,
+        };
+        figure(&mut report, lost);
+        assert!(told(&report).contains(line), "{line}");
+        report.quality.warnings.push(warning.to_owned());
+        let sentence = format!("{}{}.", warning[..1].to_uppercase(), &warning[1..]);
+        assert!(!told(&report).contains(line) && told(&report).contains(&sentence), "{}", told(&report));
+        // Another figure is another fact.
+        figure(&mut report, 6);
+        assert!(told(&report).contains(&line.replacen(&crate::analysis::words::grouped(lost), "6", 1)), "{line}");
+    }
+    let mut report = samples::clean();
+    report.quality.idle_reliable = false;
+    report.quality.reasons = vec!["91.3 ms of idle time comes from something that was not recorded".to_owned()];
+    assert!(told(&report).contains("was not recorded. "), "{}", told(&report));
+}
+
+/// All of a gain is not a part of it.
+#[test]
+fn a_gain_that_is_all_set_up_is_said_to_be() {
+    let mut report = samples::sync_bound();
+    let findings = report.findings.as_mut().unwrap();
+    findings[0].id = FindingId::OneTimeSetup;
+    assert!(text(&report, Style::PLAIN).contains("can be recovered, all of it from set-up that is done once."));
+    report.findings.as_mut().unwrap()[0].recoverable_ns = Ns(7_000_000);
+    assert!(text(&report, Style::PLAIN).contains("can be recovered, 7.00 ms of it from set-up that is done once."));
+}
+
 /// Findings are withheld where idle time is not reliable, and so are promises.
 #[test]
 fn gains_of_an_unreliable_recording_are_marked_and_not_promised() {
@@ -223,6 +283,11 @@ fn lines_fit_the_page_and_end_in_no_blank() {
 #[test]
 fn paragraphs_fit_a_narrow_page() {
     for (name, text) in every(Style { width: 40, ..Style::PLAIN }) {
+        // No number ends a line that its unit does not follow on.
+        let units = ["ns", "µs", "ms", "s", "%"];
+        let begins =
+            |line: &str| units.contains(&line.trim_start().split([' ', ',', '.', ')']).next().unwrap_or_default());
+        assert!(!text.lines().any(begins), "{name}: {text}");
         // Tables are as wide as their figures; no cell of one ends in a full stop.
         let sentences: Vec<&str> = text.lines().filter(|line| line.ends_with('.')).collect();
         assert!(!sentences.is_empty() && sentences.iter().all(|line| line.width() <= 40), "{name}: {text}");

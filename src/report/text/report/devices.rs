@@ -104,7 +104,7 @@ pub(super) fn idle(report: &Report, out: &mut dyn Write, style: Style) -> io::Re
     }
     style.section(out, "What the host and the GPU did in that time")?;
     let segments = sum(report.devices.iter().map(|device| &device.idle_by_segment));
-    let meanwhile = |kind: SegmentKind| Because { clause: kind.meanwhile(), calls: Vec::new(), part: Ns::ZERO };
+    let meanwhile = |kind: SegmentKind| Because::plain(kind.meanwhile(), Ns::ZERO);
     let segments: Vec<(&str, Ns, Because)> =
         segments.into_iter().map(|(kind, part)| (kind.as_str(), part, meanwhile(kind))).collect();
     breakdown(out, style, &segments, all)
@@ -127,7 +127,7 @@ fn breakdown(out: &mut dyn Write, style: Style, parts: &[(&str, Ns, Because)], w
     let mut table = Table::new(&columns, 4);
     let small = parts.iter().skip(1).filter(|&&(_, part, _)| fraction(part, whole) < SMALL).count();
     let shown = if small > 1 { parts.len() - small } else { parts.len() };
-    let mut row = |name: &str, part: Ns, meaning: &str, calls: &str| {
+    let mut row = |name: &str, part: Ns, meaning: &str, most: &str| {
         let share = fraction(part, whole);
         table.row([
             name.into(),
@@ -136,12 +136,12 @@ fn breakdown(out: &mut dyn Write, style: Style, parts: &[(&str, Ns, Because)], w
             Cell::painted(bar(share, 10), style.costly()),
             Cell::painted(meaning, style.faint()),
         ]);
-        if !calls.is_empty() {
-            table.beneath(BENEATH, calls.to_owned());
+        if !most.is_empty() {
+            table.beneath(BENEATH, most.to_owned());
         }
     };
     for (name, part, because) in &parts[..shown] {
-        row(name, *part, because.clause, &because.calls(""));
+        row(name, *part, because.clause, &because.parts(""));
     }
     if small > 1 {
         let rest: Vec<&str> = parts[shown..].iter().map(|&(name, ..)| name).collect();

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::Style;
 use super::table::paragraph;
-use super::units::{counted, time};
+use super::units::{count, counted, time};
 use crate::report::contract::{Inflation, Quality, Report};
 use crate::trace::{CaptureMode, Ns};
 
@@ -29,8 +29,10 @@ pub(super) fn quality(report: &Report, out: &mut dyn Write, style: Style) -> io:
         }
         CaptureMode::Unknown => "The file does not tell whether CUDA graphs were recorded node by node or as a whole.",
     };
-    notes.push(graphs.to_owned());
-    if report.launches.negative_latency > 0 {
+    if !says(quality, &["graph launches were recorded whole"]) {
+        notes.push(graphs.to_owned());
+    }
+    if report.launches.negative_latency > 0 && !says(quality, &["before its launch", "before their launch"]) {
         let ops = counted(report.launches.negative_latency, "op starts before its", "ops start before their");
         notes.push(format!("{ops} launch: the clocks of host and GPU differ a little."));
     }
@@ -44,18 +46,35 @@ pub(super) fn quality(report: &Report, out: &mut dyn Write, style: Style) -> io:
             time(unprofiled_ns),
             100.0 * (ratio - 1.0),
         ),
-        None => "All times were taken while recording, which adds a microsecond or two to each launch; `bubble-report \
-                 compare` measures how much."
+        None => "All times were taken while recording, which adds a microsecond or two to each launch: `bubble-report \
+                 compare WORKLOAD` measures how much, on a workload of its own."
             .to_owned(),
     });
-    notes.extend(quality.warnings.iter().cloned());
+    notes.extend(quality.warnings.iter().map(|warning| sentence(warning)));
     for note in notes {
         paragraph(out, style, anstyle::Style::new(), "  - ", &note)?;
     }
     Ok(())
 }
 
-/// What was lost, one sentence each.
+/// Whether a reason or a warning has one of these words.
+fn says(quality: &Quality, words: &[&str]) -> bool {
+    let mut told = quality.reasons.iter().chain(&quality.warnings);
+    told.any(|told| words.iter().any(|words| told.contains(words)))
+}
+
+/// A reason or a warning as a sentence. A name that it begins with, of a file or a library, stays as it is.
+pub(super) fn sentence(text: &str) -> String {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    let is_name = word.starts_with("lib") || word.contains(['.', '/', '_', '`']);
+    let mut chars = text.chars();
+    let first = chars.next().filter(|_| !is_name);
+    let capital =
+        first.map_or_else(|| text.to_owned(), |first| first.to_uppercase().collect::<String>() + chars.as_str());
+    if capital.ends_with(['.', '!', '?']) { capital } else { capital + "." }
+}
+
+/// What was lost, one sentence each. What a reason or a warning tells with the same number is not told again.
 fn losses(quality: &Quality) -> Vec<String> {
     let lost = [
         (quality.dropped_records, "record was dropped", "records were dropped", "while recording"),
@@ -66,6 +85,11 @@ fn losses(quality: &Quality) -> Vec<String> {
         (quality.orphan_ops, "op has", "ops have", "no recorded launch"),
         (quality.launches_without_ops, "launch has", "launches have", "no recorded work"),
     ];
-    let told = lost.iter().filter(|(number, ..)| *number > 0);
+    let is_told = |number: u64, one: &str| {
+        let (number, what) = (count(number), one.split(' ').next().unwrap_or_default());
+        let has = |text: &String| text.split_whitespace().any(|word| word.trim_matches([',', '.', ':', ';']) == number);
+        quality.reasons.iter().chain(&quality.warnings).any(|text| has(text) && text.contains(what))
+    };
+    let told = lost.iter().filter(|&&(number, one, ..)| number > 0 && !is_told(number, one));
     told.map(|&(number, one, many, what)| format!("{} {what}.", counted(number, one, many))).collect()
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::names::harmless;
+use super::quality::sentence;
 use super::table::paragraph;
-use super::units::{counted, moment, percent, percent_of, time};
+use super::units::{counted, fraction, moment, percent, percent_of, time};
 use super::{Style, negligible};
-use crate::analysis::{self, Because, Cause, FindingId, Inside, beyond_idle};
+use crate::analysis::{self, Because, Cause, FindingId, HostTime, beyond_idle};
 use crate::report::contract::{Bubble, Device, Quality, Report};
 use crate::trace::Ns;
 
@@ -53,7 +54,11 @@ pub(super) fn verdict(report: &Report, out: &mut dyn Write, style: Style) -> io:
         if let Some(gain) = replay.remedies_together.as_ref().filter(|gain| gain.gain_ns > Ns::ZERO) {
             let set_up = report.findings.iter().flatten().find(|finding| finding.id == FindingId::OneTimeSetup);
             let set_up = set_up.map_or_else(String::new, |finding| {
-                format!(", {} of it from set-up that is done once", time(finding.recoverable_ns))
+                let part = match finding.recoverable_ns >= gain.gain_ns {
+                    true => "all".to_owned(),
+                    false => time(finding.recoverable_ns),
+                };
+                format!(", {part} of it from set-up that is done once")
             });
             let beyond = replay.idle_ns.map_or("", |idle| beyond_idle(gain.gain_ns, idle, report.devices.len()));
             // Of some the least is known, of others the most.
@@ -73,7 +78,7 @@ pub(super) fn verdict(report: &Report, out: &mut dyn Write, style: Style) -> io:
 /// Why idle time is not reliable.
 fn reasons(quality: &Quality, out: &mut dyn Write, style: Style) -> io::Result<()> {
     for reason in &quality.reasons {
-        paragraph(out, style, style.alarm(), "  - ", reason)?;
+        paragraph(out, style, style.alarm(), "  - ", &sentence(reason))?;
     }
     Ok(())
 }
@@ -86,8 +91,9 @@ fn headline(report: &Report, worst: &Device) -> String {
     if negligible(report) {
         let who = if many > 1 { format!("Each of {many} GPUs was") } else { gpu(worst, "was") };
         let at_least = if many > 1 { "at least " } else { "" };
+        let copying = copying(report).map_or_else(String::new, |copying| format!(", but {copying}"));
         return format!(
-            "{who} busy {at_least}{} of the time: there is no idle time worth removing.",
+            "{who} busy {at_least}{} of the time: there is no idle time worth removing{copying}.",
             percent(1.0 - highest)
         );
     }
@@ -103,6 +109,15 @@ fn headline(report: &Report, worst: &Device) -> String {
     } else {
         format!("{} idle {} of the time: {idle}.", gpu(worst, "was"), percent(worst.idle_fraction))
     }
+}
+
+/// That a device which is busy computes little, if half of its time is copies alone.
+fn copying(report: &Report) -> Option<String> {
+    let share = |device: &Device| fraction(device.exposed_copy_ns, device.span_ns);
+    let most = report.devices.iter().max_by(|one, other| share(one).total_cmp(&share(other)))?;
+    let who = if report.devices.len() > 1 { format!(" on GPU {}", most.device) } else { String::new() };
+    (share(most) >= 0.5)
+        .then(|| format!("{} of the time{who} is copies without a kernel beside them", percent(share(most))))
 }
 
 fn gpu(device: &Device, was: &str) -> String {
@@ -122,10 +137,10 @@ fn blamed(device: &Device, cause: Cause, part: Ns) -> String {
 
 /// Why some devices were idle for `part`, which is what bubbles of `cause` took, as a clause.
 pub(super) fn because<'r>(devices: impl IntoIterator<Item = &'r Device>, cause: Cause, part: Ns) -> Because {
-    let rows = devices.into_iter().flat_map(|device| &device.host_calls).map(|row| Inside {
+    let rows = devices.into_iter().flat_map(|device| &device.host_time).map(|row| HostTime {
         cause: row.cause,
         kind: row.kind,
-        api: harmless(&row.api),
+        api: row.api.as_deref().map(harmless),
         calls: row.calls,
         time: row.idle_ns,
     });

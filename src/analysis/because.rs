@@ -1,4 +1,4 @@
-//! The calls in which the host was while devices were idle.
+//! What the host did while devices were idle.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,84 +10,88 @@ use super::cause::{Cause, SegmentKind};
 use super::result::{Bubble, DeviceAnalysis};
 use super::words::{counted, time};
 
-/// The calls of one API in which the host was during bubbles of one cause, as far as they did one kind of thing.
+/// Time of the host during bubbles of one cause, in the calls of one API as far as they did one kind of thing, or in its
+/// own code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inside {
+pub struct HostTime {
     /// The root cause of the bubbles.
     pub cause: Cause,
     /// What the time went to.
     pub kind: SegmentKind,
-    /// The API's name, without version suffixes.
-    pub api: String,
+    /// The API's name, without version suffixes; `None` of the host's own code.
+    pub api: Option<String>,
     /// How many calls.
     pub calls: u64,
     /// The time in them during the bubbles.
     pub time: Ns,
 }
 
-/// The calls in which the host was during those of `bubbles`, which are of `device`, that no call is to blame for, the
-/// most time first.
-pub fn inside<'b>(
+/// What the host did during those of `bubbles`, which are of `device`, that no call is to blame for, the most time first.
+pub fn host_time<'b>(
     trace: &Trace,
     device: &DeviceAnalysis,
     bubbles: impl IntoIterator<Item = &'b Bubble>,
-) -> Vec<Inside> {
-    let mut found: BTreeMap<(Cause, SegmentKind, NameId), (Ns, Vec<CallIdx>)> = BTreeMap::new();
+) -> Vec<HostTime> {
+    let mut found: BTreeMap<(Cause, SegmentKind, Option<NameId>), (Ns, Vec<CallIdx>)> = BTreeMap::new();
     for bubble in bubbles.into_iter().filter(|bubble| !bubble.root.cause.blames_call()) {
-        for segment in device.segments_of(bubble).iter().filter(|segment| segment.kind.is_in_call()) {
-            let Some(call) = segment.call() else { continue };
-            let key = (bubble.root.cause, segment.kind, trace.calls.name[call.index()]);
-            let (time, calls) = found.entry(key).or_default();
-            *time += segment.interval.len();
-            if calls.last() != Some(&call) {
-                calls.push(call);
+        for segment in device.segments_of(bubble) {
+            let call = segment.call().filter(|_| segment.kind.is_in_call());
+            if call.is_none() && segment.kind != SegmentKind::HostCode {
+                continue;
             }
+            let name = call.map(|call| trace.calls.name[call.index()]);
+            let (time, calls) = found.entry((bubble.root.cause, segment.kind, name)).or_default();
+            *time += segment.interval.len();
+            calls.extend(call.filter(|call| calls.last() != Some(call)));
         }
     }
     // The versions of one API are one.
-    let mut by_api: BTreeMap<(Cause, SegmentKind, &str), (Ns, Vec<CallIdx>)> = BTreeMap::new();
+    let mut by_api: BTreeMap<(Cause, SegmentKind, Option<&str>), (Ns, Vec<CallIdx>)> = BTreeMap::new();
     for ((cause, kind, _), (time, calls)) in found {
-        let Some(&first) = calls.first() else { continue };
-        let (sum, all) = by_api.entry((cause, kind, trace.call_name(first))).or_default();
+        let api = calls.first().map(|&call| trace.call_name(call));
+        let (sum, all) = by_api.entry((cause, kind, api)).or_default();
         *sum += time;
         all.extend(calls);
     }
-    let mut rows: Vec<Inside> = by_api
-        .into_iter()
-        .map(|((cause, kind, api), (time, mut calls))| {
-            calls.sort_unstable();
-            calls.dedup();
-            Inside { cause, kind, api: api.to_owned(), calls: calls.len() as u64, time }
-        })
-        .collect();
+    let row = |((cause, kind, api), (time, mut calls)): ((Cause, SegmentKind, Option<&str>), (Ns, Vec<CallIdx>))| {
+        calls.sort_unstable();
+        calls.dedup();
+        HostTime { cause, kind, api: api.map(str::to_owned), calls: calls.len() as u64, time }
+    };
+    let mut rows: Vec<HostTime> = by_api.into_iter().map(row).collect();
     // A stable sort: of equals, the one that comes first by cause, kind and name.
     rows.sort_by_key(|row| Reverse(row.time));
     rows
 }
 
-/// APIs that are named at most.
+/// Parts that are named at most.
 const MOST_NAMED: usize = 2;
 /// Calls that launch and take so long in the mean are slow themselves.
 const LONG_LAUNCH: Ns = Ns::from_us(50);
 
-/// Why a device was idle, as a clause like [`Cause::because`], and the calls that it speaks of. Shown, it is both.
+/// Why a device was idle, as a clause like [`Cause::because`], and where most of that time went, if the cause does not say
+/// it. Shown, it is both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Because {
     /// The clause.
     pub clause: &'static str,
-    /// The calls of each API and the time in them, the most first; empty where the clause speaks of none.
-    pub calls: Vec<(String, u64, Ns)>,
+    /// Lengths of time and where they went, the longest first.
+    pub parts: Vec<(Ns, String)>,
     /// How long the device was idle for that reason.
-    pub part: Ns,
+    pub whole: Ns,
 }
 
 impl Because {
-    /// The calls in words: `4.30 ms in cudaStreamCreate (32 calls), 1.21 ms in cudaEventCreate (1 call)`. What `of` says
+    /// A clause that needs no more.
+    pub const fn plain(clause: &'static str, whole: Ns) -> Self {
+        Self { clause, parts: Vec::new(), whole }
+    }
+
+    /// The parts in words: `4.30 ms in cudaStreamCreate (32 calls), 1.21 ms in cudaEventCreate (1 call)`. What `of` says
     /// stands behind the first time.
-    pub fn calls(&self, mut of: &str) -> String {
-        let named = self.calls.iter().map(|(api, calls, long)| {
-            format!("{}{} in {api} ({})", time(*long), std::mem::take(&mut of), counted(*calls, "call", "calls"))
-        });
+    pub fn parts(&self, mut of: &str) -> String {
+        let named =
+            self.parts.iter().map(|(long, place)| format!("{}{} {place}", time(*long), std::mem::take(&mut of)));
         named.collect::<Vec<_>>().join(", ")
     }
 }
@@ -95,52 +99,58 @@ impl Because {
 impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.clause)?;
-        if self.calls.is_empty() { Ok(()) } else { write!(f, ", {}", self.calls(&format!(" of {}", time(self.part)))) }
+        if self.parts.is_empty() { Ok(()) } else { write!(f, ", {}", self.parts(&format!(" of {}", time(self.whole)))) }
     }
 }
 
-/// Why a device was idle for `part`, the length of bubbles of `cause`. `inside` says in which calls the host was: where it
-/// launched too late because it was in calls that launch nothing, or in single ones that took long, these are named.
-pub fn because<'i>(cause: Cause, part: Ns, inside: impl IntoIterator<Item = &'i Inside>) -> Because {
-    let plain = Because { clause: cause.because(), calls: Vec::new(), part };
+/// Why a device was idle for `whole`, the length of bubbles of `cause`. `host` says what the host did: where it launched
+/// too late because it was in calls that launch nothing, in single ones that took long, or in its own code, that is said.
+pub fn because<'i>(cause: Cause, whole: Ns, host: impl IntoIterator<Item = &'i HostTime>) -> Because {
+    let plain = Because::plain(cause.because(), whole);
     if cause != Cause::LaunchBound {
         return plain;
     }
-    let rows = inside.into_iter().filter(|row| row.cause == cause);
-    let (launches, others): (Vec<&Inside>, Vec<&Inside>) = rows.partition(|row| row.kind == SegmentKind::LaunchCall);
-    let is_slow = |row: &&Inside| row.time.0 >= LONG_LAUNCH.0.saturating_mul(row.calls as i64);
-    let slow: Vec<&Inside> = launches.into_iter().filter(is_slow).collect();
-    let named = |clause, rows: &[&Inside]| most_of(part, rows).map(|calls| Because { clause, calls, part });
-    named("other CUDA calls kept the host from launching more", &others)
-        .or_else(|| named("the host was long in single calls that launch", &slow))
+    let (mut others, mut slow, mut own) = (Vec::new(), Vec::new(), Vec::new());
+    for row in host.into_iter().filter(|row| row.cause == cause) {
+        match row.kind {
+            SegmentKind::HostCode => own.push(row),
+            SegmentKind::LaunchCall if row.time.0 >= LONG_LAUNCH.0.saturating_mul(row.calls as i64) => slow.push(row),
+            SegmentKind::LaunchCall => {}
+            _ => others.push(row),
+        }
+    }
+    let most = |clause, rows: &[&HostTime]| most_of(whole, rows).map(|parts| Because { clause, parts, whole });
+    most("other CUDA calls kept the host from launching more", &others)
+        .or_else(|| most("the host was long in single calls that launch", &slow))
+        .or_else(|| most(cause.because(), &own))
         .unwrap_or(plain)
 }
 
-/// The APIs in which most of the time of these calls passed, if it makes up half of `part`.
-fn most_of(part: Ns, rows: &[&Inside]) -> Option<Vec<(String, u64, Ns)>> {
+/// Where most of this time of the host went, if it makes up half of `whole`.
+fn most_of(whole: Ns, rows: &[&HostTime]) -> Option<Vec<(Ns, String)>> {
     let all = rows.iter().map(|row| row.time).sum::<Ns>();
-    if all <= Ns::ZERO || all.0.saturating_mul(2) < part.0 {
+    if all <= Ns::ZERO || all.0.saturating_mul(2) < whole.0 {
         return None;
     }
     // Of one API, on whichever device and whatever its calls did.
-    let mut by_api: Vec<(String, u64, Ns)> = Vec::new();
+    let mut by_api: BTreeMap<Option<&str>, (u64, Ns)> = BTreeMap::new();
     for row in rows {
-        match by_api.iter_mut().find(|(api, ..)| *api == row.api) {
-            Some((_, calls, time)) => (*calls, *time) = (*calls + row.calls, *time + row.time),
-            None => by_api.push((row.api.clone(), row.calls, row.time)),
-        }
+        let (calls, time) = by_api.entry(row.api.as_deref()).or_default();
+        (*calls, *time) = (*calls + row.calls, *time + row.time);
     }
-    by_api.sort_by_key(|&(.., time)| Reverse(time));
-    // Four fifths are enough.
+    let mut by_api: Vec<_> = by_api.into_iter().collect();
+    by_api.sort_by_key(|&(_, (_, time))| Reverse(time));
     let mut told = Ns::ZERO;
-    let is_enough = |long: Ns| {
-        let enough = told.0.saturating_mul(5) >= all.0.saturating_mul(4);
-        told += long;
-        enough
-    };
-    let until = by_api.iter().map(|&(.., time)| time).position(is_enough).unwrap_or(by_api.len());
-    by_api.truncate(until.min(MOST_NAMED));
-    Some(by_api)
+    let mut parts = Vec::new();
+    for (api, (calls, time)) in by_api.into_iter().take(MOST_NAMED) {
+        // Four fifths are enough.
+        if told.0.saturating_mul(5) < all.0.saturating_mul(4) {
+            let place = api.map(|api| format!("in {api} ({})", counted(calls, "call", "calls")));
+            parts.push((time, place.unwrap_or_else(|| "in the host's own code between its calls".to_owned())));
+        }
+        told += time;
+    }
+    Some(parts)
 }
 
 impl SegmentKind {
@@ -168,7 +178,7 @@ mod tests {
     const US: i64 = 1_000;
 
     /// What is said of the last bubble after ten launches in a row, in which the host makes `calls` of these names and
-    /// lengths in µs, 1 µs apart, and then launches once more.
+    /// lengths in µs, 1 µs apart, or none for so long where there is no name, and then launches once more.
     fn said(calls: &[(&str, i64)]) -> (Cause, String) {
         let mut scene = Scene::new();
         for index in 0..10 {
@@ -177,7 +187,9 @@ mod tests {
         }
         let mut at = 60 * US;
         for (index, &(name, long)) in calls.iter().enumerate() {
-            scene.call(name, 200 + index as u64, at, at + long * US);
+            if !name.is_empty() {
+                scene.call(name, 200 + index as u64, at, at + long * US);
+            }
             at += long * US + US;
         }
         scene.launch(100, (at, at + 5 * US), 7, (at + 5_500, at + 9 * US));
@@ -185,7 +197,7 @@ mod tests {
         let found = analyze(&trace, &Options::default());
         let device = &found.devices[0];
         let bubble = device.bubbles.last().unwrap();
-        let rows = inside(&trace, device, [bubble]);
+        let rows = host_time(&trace, device, [bubble]);
         // What is said of some calls is inside of the bubble.
         let whole = rows.iter().map(|row| row.time).sum::<Ns>();
         assert!(whole <= bubble.interval.len() && rows.is_sorted_by(|a, b| a.time >= b.time), "{rows:?}");
@@ -224,6 +236,9 @@ mod tests {
         assert!(long.starts_with("the host was long in single calls that launch, 299 µs of "), "{long}");
         assert!(long.ends_with(" in cudaMemsetAsync (1 call)"), "{long}");
         assert_eq!(launched(said(&[("cudaMemsetAsync_v3020", 14); 20])), plain);
+        // The host's own code, too short to be host-bound, makes launching slow too.
+        let own = launched(said(&[("", 35)]));
+        assert!(own.starts_with(plain) && own.ends_with(" in the host's own code between its calls"), "{own}");
         // Less than half of the time is not the reason.
         assert_eq!(launched(said(&[("cudaGetDevice_v3020", 2)])), plain);
         // Other causes have their own words.
@@ -243,8 +258,10 @@ mod tests {
         let trace = scene.finish();
         let found = analyze(&trace, &Options::default());
         let device = &found.devices[0];
-        let rows = inside(&trace, device, &device.bubbles);
-        let row = |api: &str| rows.iter().find(|row| row.api == api).map(|row| (row.kind, row.calls, row.time));
+        let rows = host_time(&trace, device, &device.bubbles);
+        let row = |api: &str| {
+            rows.iter().find(|row| row.api.as_deref() == Some(api)).map(|row| (row.kind, row.calls, row.time))
+        };
         assert_eq!(row("cudaStreamCreateWithPriority"), Some((SegmentKind::Api, 1, Ns(160 * US))));
         assert_eq!(row("cuMemAlloc"), Some((SegmentKind::Allocation, 3, Ns(30 * US))));
         assert_eq!(row("cudaLaunchKernel"), Some((SegmentKind::LaunchCall, 1, Ns(5 * US))));
