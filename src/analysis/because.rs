@@ -26,13 +26,23 @@ pub struct HostTime {
     pub time: Ns,
 }
 
+/// What makes a row.
+type Key<Name> = (Cause, SegmentKind, Name);
+
+/// Time, and the calls that it was spent in.
+#[derive(Default)]
+struct Spent {
+    time: Ns,
+    calls: Vec<CallIdx>,
+}
+
 /// What the host did during those of `bubbles`, which are of `device`, that no call is to blame for, the most time first.
 pub fn host_time<'b>(
     trace: &Trace,
     device: &DeviceAnalysis,
     bubbles: impl IntoIterator<Item = &'b Bubble>,
 ) -> Vec<HostTime> {
-    let mut found: BTreeMap<(Cause, SegmentKind, Option<NameId>), (Ns, Vec<CallIdx>)> = BTreeMap::new();
+    let mut found: BTreeMap<Key<Option<NameId>>, Spent> = BTreeMap::new();
     for bubble in bubbles.into_iter().filter(|bubble| !bubble.root.cause.blames_call()) {
         for segment in device.segments_of(bubble) {
             let call = segment.call().filter(|_| segment.kind.is_in_call());
@@ -40,25 +50,25 @@ pub fn host_time<'b>(
                 continue;
             }
             let name = call.map(|call| trace.calls.name[call.index()]);
-            let (time, calls) = found.entry((bubble.root.cause, segment.kind, name)).or_default();
-            *time += segment.interval.len();
-            calls.extend(call.filter(|call| calls.last() != Some(call)));
+            let spent = found.entry((bubble.root.cause, segment.kind, name)).or_default();
+            spent.time += segment.interval.len();
+            spent.calls.extend(call.filter(|call| spent.calls.last() != Some(call)));
         }
     }
     // The versions of one API are one.
-    let mut by_api: BTreeMap<(Cause, SegmentKind, Option<&str>), (Ns, Vec<CallIdx>)> = BTreeMap::new();
-    for ((cause, kind, _), (time, calls)) in found {
+    let mut by_api: BTreeMap<Key<Option<&str>>, Spent> = BTreeMap::new();
+    for ((cause, kind, _), Spent { time, calls }) in found {
         let api = calls.first().map(|&call| trace.call_name(call));
-        let (sum, all) = by_api.entry((cause, kind, api)).or_default();
-        *sum += time;
-        all.extend(calls);
+        let all = by_api.entry((cause, kind, api)).or_default();
+        all.time += time;
+        all.calls.extend(calls);
     }
-    let row = |((cause, kind, api), (time, mut calls)): ((Cause, SegmentKind, Option<&str>), (Ns, Vec<CallIdx>))| {
+    let mut rows = Vec::with_capacity(by_api.len());
+    for ((cause, kind, api), Spent { time, mut calls }) in by_api {
         calls.sort_unstable();
         calls.dedup();
-        HostTime { cause, kind, api: api.map(str::to_owned), calls: calls.len() as u64, time }
-    };
-    let mut rows: Vec<HostTime> = by_api.into_iter().map(row).collect();
+        rows.push(HostTime { cause, kind, api: api.map(str::to_owned), calls: calls.len() as u64, time });
+    }
     // A stable sort: of equals, the one that comes first by cause, kind and name.
     rows.sort_by_key(|row| Reverse(row.time));
     rows

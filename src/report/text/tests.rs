@@ -240,11 +240,11 @@ fn the_calls_of_most_idle_time_are_named() {
         text.split_once("All of that: ").unwrap().1.to_owned()
     };
     let because = "GPU code was being loaded or compiled";
-    assert!(told(&[("cuModuleLoadData", part.0)]).starts_with(&format!("{because}, in cuModuleLoadData")));
+    assert!(told(&[("cuModuleLoadData", part.0)]).starts_with(&format!("{because}; cuModuleLoadData is to blame.")));
     let most = told(&[("cuModuleLoadData", part.0 * 3 / 4), ("cuModuleGetFunction", part.0 / 4)]);
-    assert!(most.starts_with(&format!("{because}, 75.0 % of it in cuModuleLoadData")), "{most}");
+    assert!(most.starts_with(&format!("{because}; cuModuleLoadData is to blame for 75.0 % of it.")), "{most}");
     let nearly = told(&[("cuModuleLoadData", part.0 - 1), ("cuModuleGetFunction", 1)]);
-    assert!(nearly.starts_with(&format!("{because}, >99.9 % of it in cuModuleLoadData")), "{nearly}");
+    assert!(nearly.starts_with(&format!("{because}; cuModuleLoadData is to blame for >99.9 % of it.")), "{nearly}");
 }
 
 #[test]

@@ -128,11 +128,13 @@ fn gpu(device: &Device, was: &str) -> String {
     }
 }
 
-/// The calls that most of a cause's part is to blame on, as the end of a sentence about that part.
+/// The calls that most of a cause's part is to blame on, as the end of a sentence on that part.
 fn blamed(device: &Device, cause: Cause, part: Ns) -> String {
     let Some(most) = device.blamed.iter().find(|blamed| blamed.cause == cause) else { return String::new() };
-    let share = if most.idle_ns == part { String::new() } else { format!("{} of it ", percent_of(most.idle_ns, part)) };
-    format!(", {share}in {}", harmless(&most.api))
+    // Not all of that need be time in these calls.
+    let share =
+        if most.idle_ns == part { String::new() } else { format!(" for {} of it", percent_of(most.idle_ns, part)) };
+    format!("; {} is to blame{share}", harmless(&most.api))
 }
 
 /// Why some devices were idle for `part`, which is what bubbles of `cause` took, as a clause.
