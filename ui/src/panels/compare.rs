@@ -16,6 +16,9 @@ use crate::document::Document;
 use crate::format;
 use crate::theme::Palette;
 
+/// How wide the bar of the longest iteration is, as there is room.
+const BAR_WIDTHS: egui::Rangef = egui::Rangef { min: 160.0, max: 900.0 };
+
 /// Where the traces are laid over each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Align {
@@ -257,6 +260,9 @@ fn align_ui(ui: &mut Ui, align: &mut Align, places: &Places) -> bool {
 fn compare_ui(ui: &mut Ui, compare: &Compare, width: f32) {
     let palette = Palette::of(ui.visuals());
     let longest = compare.variants.iter().filter_map(wall).max().unwrap_or(1).max(1);
+    let width = width - ui.spacing().scroll.allocated_width();
+    // Wherever it is scrolled to.
+    let end = ui.max_rect().left() + width;
     egui::Grid::new("variants").striped(true).num_columns(8).spacing([18.0, 6.0]).show(ui, |ui| {
         let headings = [
             "Variant",
@@ -273,7 +279,7 @@ fn compare_ui(ui: &mut Ui, compare: &Compare, width: f32) {
         }
         ui.end_row();
         for variant in &compare.variants {
-            variant_ui(ui, variant, longest, &palette);
+            variant_ui(ui, variant, longest, end, &palette);
             ui.end_row();
         }
     });
@@ -299,7 +305,7 @@ fn compare_ui(ui: &mut Ui, compare: &Compare, width: f32) {
         format!("Per iteration, told apart by {}. Recording takes part in the times.", compare.aligned_by),
     );
     ui.scope(|ui| {
-        ui.set_max_width(width - ui.spacing().scroll.allocated_width());
+        ui.set_max_width(width);
         for remark in compare.warnings.iter().cloned().chain(remarks(compare)) {
             ui.add(egui::Label::new(RichText::new(remark).color(ui.visuals().warn_fg_color)).wrap());
         }
@@ -358,7 +364,7 @@ fn wall(variant: &Variant) -> Option<i64> {
     variant.unprofiled.or(variant.profiled).map(|wall| wall.median_ns.0)
 }
 
-fn variant_ui(ui: &mut Ui, variant: &Variant, longest: i64, palette: &Palette) {
+fn variant_ui(ui: &mut Ui, variant: &Variant, longest: i64, end: f32, palette: &Palette) {
     let clauses = clauses(variant);
     if clauses.is_empty() {
         ui.label(&variant.variant);
@@ -390,12 +396,13 @@ fn variant_ui(ui: &mut Ui, variant: &Variant, longest: i64, palette: &Palette) {
     ui.label(format::duration(recorded.busy_ns.0));
     ui.label(format::duration(recorded.bubble_ns.0));
     ui.label(format!("{:.1}", recorded.sync_calls));
-    bar_ui(ui, recorded, longest, palette);
+    bar_ui(ui, recorded, longest, end, palette);
 }
 
-/// Busy time and bubbles by root as one bar; all variants have one scale.
-fn bar_ui(ui: &mut Ui, recorded: &PerIteration, longest: i64, palette: &Palette) {
-    let (bar, response) = ui.allocate_exact_size(Vec2::new(420.0, 16.0), Sense::hover());
+/// Busy time and bubbles by root as one bar that ends there at most; all variants have one scale.
+fn bar_ui(ui: &mut Ui, recorded: &PerIteration, longest: i64, end: f32, palette: &Palette) {
+    let width = (end - ui.available_rect_before_wrap().left()).clamp(BAR_WIDTHS.min, BAR_WIDTHS.max);
+    let (bar, response) = ui.allocate_exact_size(Vec2::new(width, 16.0), Sense::hover());
     let parts = std::iter::once(("busy", recorded.busy_ns, palette.kernels()));
     let roots = recorded.bubble_ns_by_root.iter().map(|(cause, &ns)| (cause.as_str(), ns, palette.cause(*cause)));
     let mut left = bar.left();

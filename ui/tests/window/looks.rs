@@ -376,3 +376,35 @@ fn the_label_of_what_is_measured_stays_in_sight_of_it() {
         assert!(!told, "{from} to {to}");
     }
 }
+
+/// Rectangles of this height, whole also where they are clipped.
+fn bars(harness: &Harness<'_, App>, height: f32) -> Vec<Rect> {
+    fn collect(shape: &Shape, height: f32, bars: &mut Vec<Rect>) {
+        match shape {
+            Shape::Vec(shapes) => shapes.iter().for_each(|shape| collect(shape, height, bars)),
+            Shape::Rect(bar) if (bar.rect.height() - height).abs() < 0.01 => bars.push(bar.rect),
+            _ => {}
+        }
+    }
+    let mut bars = Vec::new();
+    harness.output().shapes.iter().for_each(|shape| collect(&shape.shape, height, &mut bars));
+    bars
+}
+
+#[test]
+fn bars_of_compared_traces_take_the_room_that_there_is() {
+    let widest = [640.0, 900.0, 1380.0, 2560.0].map(|width| {
+        let mut harness = crate::files::opened(&["sync", "async", "graph"]);
+        harness.set_size([width, 700.0].into());
+        harness.state_mut().panels.tab = Tab::Compare;
+        crate::files::until(&mut harness, "the comparison", |harness| harness.state().panels.compare.found().is_some());
+        harness.run_steps(4);
+        // A bar for each cause, beside busy time.
+        let bars = bars(&harness, 16.0);
+        assert!(bars.len() > 6, "{bars:?}");
+        let end = bars.iter().map(Rect::right).fold(0.0, f32::max);
+        assert!(end <= width || width < 700.0, "{end} in {width}");
+        end - bars.iter().map(Rect::left).fold(f32::INFINITY, f32::min)
+    });
+    assert!(widest.is_sorted() && widest[0] > 150.0 && widest[3] > 2.0 * widest[1], "{widest:?}");
+}
