@@ -58,7 +58,7 @@ impl Row for SyncRow {
 
     const COLUMNS: &'static [Column<Self>] = &[
         Column::words("API", "The call", 180.0, |docs, row: Self| row.cell(docs, |found| Cell::text(&found.api))),
-        Column::words("Site", "The range around it", 120.0, |docs, row: Self| {
+        Column::words_if_any("Site", "The range around it", 120.0, |docs, row: Self| {
             row.cell(docs, |found| Cell::text(found.site.as_deref().unwrap_or_default()))
         }),
         Column::counts("Calls", "How many", 60.0, |docs, row: Self| row.cell(docs, |found| Cell::Count(found.calls()))),

@@ -33,7 +33,7 @@ impl<R: Row> Table<R> {
         }
         let step = rows.len().div_ceil(MEASURED_ROWS).max(1);
         let natural = R::COLUMNS.iter().map(|column| {
-            if column.is_left_out(docs.len()) {
+            if column.is_silent(docs, rows) {
                 return 0.0;
             }
             let cells = rows.iter().step_by(step).map(|&row| widths.width(&(column.cell)(docs, row).shown()));

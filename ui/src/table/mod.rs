@@ -37,13 +37,15 @@ pub struct Column<R> {
     gains: bool,
     /// Whether it is shown only when several traces are open.
     of_several: bool,
+    /// Whether it is shown only where a row says something there. All rows are looked at, of which there may be few.
+    where_said: bool,
     cell: CellOf<R>,
 }
 
 impl<R> Column<R> {
     /// A column of words.
     pub const fn words(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
-        Self { title, hint, width, figures: None, gains: false, of_several: false, cell }
+        Self { title, hint, width, figures: None, gains: false, of_several: false, where_said: false, cell }
     }
 
     /// A column of numbers of things.
@@ -71,9 +73,22 @@ impl<R> Column<R> {
         Self { of_several: true, ..Self::words("Trace", "The file", 90.0, cell) }
     }
 
+    /// A column of words that is shown only where a row says something there, in a table of few rows.
+    pub const fn words_if_any(title: &'static str, hint: &'static str, width: f32, cell: CellOf<R>) -> Self {
+        Self { where_said: true, ..Self::words(title, hint, width, cell) }
+    }
+
     /// Whether it says nothing, with so many traces.
     fn is_left_out(&self, traces: usize) -> bool {
         self.of_several && traces < 2
+    }
+}
+
+impl<R: Row> Column<R> {
+    /// Whether it says nothing of these rows.
+    fn is_silent(&self, docs: &[Document], rows: &[R]) -> bool {
+        let says_nothing = |&row: &R| (self.cell)(docs, row).shown().is_empty();
+        self.is_left_out(docs.len()) || self.where_said && rows.iter().all(says_nothing)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bubblescope::trace::{Interval, Ns};
 use bubblescope_ui::App;
 use bubblescope_ui::panels::Tab;
-use eframe::egui::{Key, Modifiers, Pos2, Rect, Shape};
+use eframe::egui::{Key, Modifiers, Pos2, Rect, Role, Shape};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 
@@ -407,4 +407,17 @@ fn bars_of_compared_traces_take_the_room_that_there_is() {
         end - bars.iter().map(Rect::left).fold(f32::INFINITY, f32::min)
     });
     assert!(widest.is_sorted() && widest[0] > 150.0 && widest[3] > 2.0 * widest[1], "{widest:?}");
+}
+
+#[test]
+fn a_column_in_which_nothing_is_said_leaves_its_room_to_others() {
+    let mut with_ranges = crate::window(1, 10);
+    let mut without = crate::files::opened(&["sync"]);
+    for (harness, shown) in [(&mut with_ranges, true), (&mut without, false)] {
+        harness.state_mut().panels.tab = Tab::SyncCalls;
+        harness.run_steps(3);
+        let heading = |title: &str| harness.query_by_role_and_label(Role::ColumnHeader, title).is_some();
+        assert!(heading("API") && heading("Blocked"));
+        assert_eq!(heading("Site"), shown);
+    }
 }
