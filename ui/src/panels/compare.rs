@@ -241,7 +241,9 @@ fn align_ui(ui: &mut Ui, align: &mut Align, places: &Places) -> bool {
         let radio = ui.radio(chosen.is_some(), "range").on_hover_text("A range that all traces have");
         let mut name = chosen.or_else(|| Some(places.ranges.first()?.name.clone())).unwrap_or_default();
         let before = name.clone();
-        let list = egui::ComboBox::from_id_salt("range").selected_text(&name).width(160.0);
+        // Where there is nothing to choose, its room is for what is told behind the buttons.
+        let width = if places.ranges.is_empty() { 50.0 } else { 160.0 };
+        let list = egui::ComboBox::from_id_salt("range").selected_text(&name).width(width);
         let list = list.show_ui(ui, |ui| {
             for range in &places.ranges {
                 ui.selectable_value(&mut name, range.name.clone(), &range.name);
