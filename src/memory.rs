@@ -35,9 +35,10 @@ pub fn of_trace(record_bytes: u64) -> u64 {
     record_bytes
 }
 
-/// Bytes of memory that are taken until the report of so many bytes of activity records is made.
+/// Bytes of memory that are taken until the report of so many bytes of activity records is made: 1.7 times as many with
+/// 12 million events, and some to spare, as a process that the system ends says nothing.
 pub fn of_report(record_bytes: u64) -> u64 {
-    record_bytes.saturating_mul(17) / 10
+    record_bytes.saturating_mul(2)
 }
 
 /// Bytes that this process may still take before the system, its control group or its own limit ends it; `None` where
