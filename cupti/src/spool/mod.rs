@@ -16,6 +16,7 @@
 
 mod beside;
 mod compact;
+mod extract;
 mod frame;
 mod outline;
 mod packing;
@@ -26,6 +27,7 @@ mod writer;
 
 pub use beside::{Beside, Other, annotate};
 pub use compact::{Paths, compact};
+pub use extract::extract;
 pub use frame::MAGIC;
 pub use outline::{Outline, outline};
 pub use reader::{Ending, Reader, SpoolError};

@@ -53,19 +53,7 @@ fn header() -> Header {
 fn write(chunks: &[Chunk]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &header()).unwrap();
     for chunk in chunks {
-        match chunk {
-            Chunk::Sizes(sizes) => writer.sizes(sizes),
-            Chunk::Strings { seq, texts } => writer.strings(*seq, texts),
-            Chunk::Buffer { seq, bytes } => writer.buffer(*seq, bytes),
-            Chunk::CallbackNames(names) => writer.callback_names(names),
-            Chunk::Anchor(anchor) => writer.anchor(anchor),
-            Chunk::Drops(drops) => writer.drops(drops),
-            Chunk::Status(status) => writer.status(status),
-            Chunk::Beside(beside) => writer.beside(beside),
-            Chunk::Note(note) => writer.note(&note.key, &note.json),
-            Chunk::End(end) => writer.end(end),
-        }
-        .unwrap();
+        writer.chunk(chunk).unwrap();
     }
     let written = writer.written();
     let bytes = writer.into_inner();
@@ -487,4 +475,35 @@ proptest! {
             prop_assert_eq!(told.record_bytes, found.record_bytes);
         }
     }
+}
+
+#[test]
+fn an_extract_has_the_wanted_records_and_nothing_that_others_need() {
+    let record = |kind: u32, len: usize| [&kind.to_le_bytes()[..], &vec![7; len - 4]].concat();
+    let table = header().size_table();
+    let [kernel, device] = [10, 8].map(|kind| record(kind, table.get(kind).unwrap()));
+    let texts = vec![Text { pointer: 1, text: "k".into() }];
+    let note = |key: &str| Chunk::Note(Note { key: key.into(), json: "{}".into() });
+    let spool = write(&[
+        Chunk::Strings { seq: 0, texts },
+        Chunk::Buffer { seq: 0, bytes: [&kernel[..], &device, &kernel].concat() },
+        note("a"),
+        Chunk::Buffer { seq: 1, bytes: kernel.repeat(3) },
+        Chunk::Sizes(vec![RecordSize { kind: 10, bytes: 224 }]),
+        Chunk::Buffer { seq: 2, bytes: [record(10, 224), device.clone(), device.clone()].concat() },
+        Chunk::End(End::default()),
+    ]);
+    let expected = [
+        Chunk::Buffer { seq: 0, bytes: device.clone() },
+        note("a"),
+        Chunk::Sizes(vec![RecordSize { kind: 10, bytes: 224 }]),
+        Chunk::Buffer { seq: 2, bytes: device.repeat(2) },
+        Chunk::End(End::default()),
+    ];
+    assert_eq!(read(&extract(spool.as_slice(), &[8]).unwrap()).0, expected);
+    // Of one that is cut, what is whole.
+    let end = HEAD + 24;
+    let cut = extract(&spool[..spool.len() - end - 1], &[8]).unwrap();
+    assert_eq!(read(&cut).0, expected[..3]);
+    assert!(extract(&spool[..5], &[8]).is_err());
 }

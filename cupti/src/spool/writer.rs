@@ -186,6 +186,22 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
+    /// Any chunk, as a recorder writes it.
+    pub(super) fn chunk(&mut self, chunk: &Chunk) -> io::Result<()> {
+        match chunk {
+            Chunk::Sizes(sizes) => self.sizes(sizes),
+            Chunk::Strings { seq, texts } => self.strings(*seq, texts),
+            Chunk::Buffer { seq, bytes } => self.buffer(*seq, bytes),
+            Chunk::CallbackNames(names) => self.callback_names(names),
+            Chunk::Anchor(anchor) => self.anchor(anchor),
+            Chunk::Drops(drops) => self.drops(drops),
+            Chunk::Status(status) => self.status(status),
+            Chunk::Beside(beside) => self.beside(beside),
+            Chunk::Note(Note { key, json }) => self.note(key, json),
+            Chunk::End(end) => self.end(end),
+        }
+    }
+
     /// Any chunk, compressed when that makes it smaller: for spools that are kept, not for recording.
     pub(super) fn compressed(&mut self, chunk: &Chunk) -> io::Result<()> {
         match chunk {

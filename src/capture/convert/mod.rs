@@ -17,7 +17,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use cupti::spool::{Beside, Drops, Ending, Header, SpoolError};
+use cupti::spool::{Beside, Drops, Ending, Header, SpoolError, extract};
+use cupti_sys::bindings;
 use thiserror::Error;
 
 use crate::progress::{Cancelled, Unwatched, Watch, Watched, check};
@@ -92,6 +93,22 @@ pub(super) struct Home {
 /// As [`trace_from_spools`].
 pub(super) fn trace_from_collected(paths: &[&Path], beside: &[Beside]) -> Result<(Trace, Vec<Home>), ConvertError> {
     convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), beside, &Unwatched)
+}
+
+/// The same without what the processes did: their devices and contexts alone, which need little memory.
+///
+/// # Errors
+/// As [`trace_from_spools`].
+pub(super) fn outline_from_collected(paths: &[&Path], beside: &[Beside]) -> Result<(Trace, Vec<Home>), ConvertError> {
+    const KINDS: [u32; 2] = [bindings::CUPTI_ACTIVITY_KIND_DEVICE, bindings::CUPTI_ACTIVITY_KIND_CONTEXT];
+    let extracted = |path: &&Path| {
+        let source = Source::File(path).open(&mut Reading { watch: &Unwatched, before: 0, total: 0 });
+        let source = source.map_err(|source| SpoolError::Io { offset: 0, source });
+        source.and_then(|source| extract(source, &KINDS)).map_err(|error| Source::File(path).failed(error))
+    };
+    let extracts = paths.iter().map(extracted).collect::<Result<Vec<_>, _>>()?;
+    let sources: Vec<_> = paths.iter().zip(&extracts).map(|(path, bytes)| Source::Read(path, bytes)).collect();
+    convert(&sources, beside, &Unwatched)
 }
 
 /// Makes one trace of spools in memory, one for each process.

@@ -1,22 +1,19 @@
 //! Makes one trace of what the recorded processes left.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read as _};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use cupti::inject::{self, Effect, Fault, Left};
-use cupti::spool::{Beside, Chunk, Other, Outline, Reader, SpoolError, outline};
+use cupti::spool::{Beside, Chunk, Other, Outline, Reader, outline};
 use thiserror::Error;
 
 use super::neighbours::{Known, Seen};
 use super::outliving::{is_alive, pid_of};
-use crate::capture::convert::{ConvertError, state_others, trace_from_collected};
+use crate::capture::convert::{ConvertError, outline_from_collected, state_others, trace_from_collected};
 use crate::memory::{self, Shortage};
 use crate::report::text::bytes;
 use crate::trace::{ProcessIdx, Trace};
-
-/// So much of the start of a spool tells what its process is and which devices it uses.
-const START: u64 = 4 << 20;
 
 /// What the recorded processes left.
 #[derive(Debug)]
@@ -126,8 +123,8 @@ fn collect_within(folder: &Path, command: &[String], seen: &Seen, available: Opt
         None => Some(together(&mut spools, Part::Whole, &faults, command, seen).map_err(NoTrace::from)),
         Some(shortage) => {
             // What the trace of all tells of each other and of strangers has to be with them all the same.
-            let started = together(&mut spools, Part::Start, &faults, command, seen);
-            Some(Err(started.map_or_else(NoTrace::from, |_| NoTrace::Room { record_bytes, shortage })))
+            let outline = together(&mut spools, Part::Outline, &faults, command, seen);
+            Some(Err(outline.map_or_else(NoTrace::from, |_| NoTrace::Room { record_bytes, shortage })))
         }
     };
     Ok(Collected { spools, faults, remarks, trace })
@@ -137,8 +134,8 @@ fn collect_within(folder: &Path, command: &[String], seen: &Seen, available: Opt
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Whole,
-    /// The start of each spool.
-    Start,
+    /// Only which devices each process had.
+    Outline,
 }
 
 /// Makes one trace of the spools, and adds to each what only the trace of all tells.
@@ -149,14 +146,12 @@ fn together(
     command: &[String],
     seen: &Seen,
 ) -> Result<Trace, ConvertError> {
-    let starts = spools.iter().filter(|_| part == Part::Start).map(|spool| start_of(&spool.path));
-    let starts: Vec<tempfile::NamedTempFile> = starts.collect::<Result<_, _>>()?;
-    let paths: Vec<&Path> = match part {
-        Part::Whole => spools.iter().map(|spool| spool.path.as_path()).collect(),
-        Part::Start => starts.iter().map(tempfile::NamedTempFile::path).collect(),
-    };
+    let paths: Vec<&Path> = spools.iter().map(|spool| spool.path.as_path()).collect();
     let beside: Vec<Beside> = spools.iter().map(|spool| spool.beside.clone()).collect();
-    let (mut trace, homes) = trace_from_collected(&paths, &beside)?;
+    let (mut trace, homes) = match part {
+        Part::Whole => trace_from_collected(&paths, &beside)?,
+        Part::Outline => outline_from_collected(&paths, &beside)?,
+    };
     trace.meta.source.command = Some(command.join(" "));
     // One that has its number after another stands in the trace under a number of its own, but the driver knows the first.
     let mut pids: Vec<u32> = trace.processes.iter().map(|process| process.pid).collect();
@@ -174,7 +169,7 @@ fn together(
         spool.beside.others.extend(strangers.iter().cloned());
         spool.own = match part {
             Part::Whole => own(&trace, spool.pid, home.process),
-            Part::Start => own_until(&trace, spool, home.process),
+            Part::Outline => own_by_contexts(&trace, spool, home.process),
         };
     }
     Ok(trace)
@@ -200,22 +195,9 @@ fn own(trace: &Trace, pid: u32, process: ProcessIdx) -> Option<Other> {
     Some(other)
 }
 
-/// A copy of the start of a spool, beside it. It can be read as one that was cut.
-fn start_of(path: &Path) -> Result<tempfile::NamedTempFile, ConvertError> {
-    let copy = || {
-        let mut copy = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-        io::copy(&mut File::open(path)?.take(START), &mut copy)?;
-        Ok(copy)
-    };
-    copy().map_err(|source| ConvertError::Spool {
-        spool: path.display().to_string(),
-        source: SpoolError::Io { offset: 0, source },
-    })
-}
-
-/// The same of a trace of which only the start is there: the process may have used all devices that it could, from then
-/// until the last reading of its clocks.
-fn own_until(trace: &Trace, spool: &Spool, process: ProcessIdx) -> Option<Other> {
+/// The same of a trace in which nothing is done: the process may have used all devices that it could, until the last
+/// reading of its clocks.
+fn own_by_contexts(trace: &Trace, spool: &Spool, process: ProcessIdx) -> Option<Other> {
     let mut other = own_other(trace, spool.pid, process);
     for context in trace.contexts.iter().filter(|context| context.process == process) {
         let device = &trace.devices[context.device.index()].uuid;
