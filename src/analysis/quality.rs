@@ -66,10 +66,17 @@ pub(super) fn quality(
     let torn = losses.is_damaged() && trace.meta.source.format != "bubcap";
     say(torn, &|| "the file is damaged, and device work may be missing anywhere".to_owned());
     let stalls = over(stalled.0.unsigned_abs(), spans.0.unsigned_abs(), constants.stalled_percent);
-    say(stalls, &|| format!("{} of idle time comes from something that was not recorded", time(stalled)));
-
-    let processes = trace.meta.unrecorded.iter().filter(|process| matters(trace, process, devices));
-    reasons.extend(processes.map(|process| unrecorded(trace, process)));
+    let others: Vec<String> = {
+        let processes = trace.meta.unrecorded.iter().filter(|process| matters(trace, process, devices));
+        processes.map(|process| unrecorded(trace, process)).collect()
+    };
+    say(stalls, &|| {
+        // Inside a container nobody may be able to tell.
+        let unnamed =
+            if others.is_empty() { ", such as another process on the GPU (`nvidia-smi` may name it)" } else { "" };
+        format!("{} of idle time comes from something that was not recorded{unnamed}", time(stalled))
+    });
+    reasons.extend(others);
 
     let mut warnings = trace.meta.warnings.clone();
     let mut warn = |wrong: bool, sentence: &dyn Fn() -> String| {

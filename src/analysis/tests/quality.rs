@@ -69,6 +69,24 @@ fn a_process_that_was_not_recorded_makes_idle_time_unreliable_by_name() {
 }
 
 #[test]
+fn work_that_something_held_is_told_with_who_may_have_done_so() {
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 1_000), 7, (2_000, 3_000));
+    // It waits for two milliseconds, though nothing else runs.
+    scene.launch(2, (4_000, 5_000), 7, (2_005_000, 2_006_000));
+    let mut trace = scene.finish();
+    let quality = analysis(&trace).quality;
+    let expected = "2.00 ms of idle time comes from something that was not recorded, such as another process on the GPU \
+                    (`nvidia-smi` may name it)";
+    assert_eq!(quality.reasons, [expected]);
+    let devices = vec![trace.devices[0].id];
+    trace.meta.unrecorded = vec![Unrecorded { pid: Some(77), name: "other".into(), devices, ..Unrecorded::default() }];
+    let reasons = analysis(&trace).quality.reasons;
+    assert!(reasons[0].ends_with("something that was not recorded"), "{reasons:?}");
+    assert!(reasons[1].contains("process 77 (other)"), "{reasons:?}");
+}
+
+#[test]
 fn a_process_that_was_recorded_in_part_matters_where_idle_time_is_counted() {
     let mut scene = Scene::new();
     for at in [0, 10_000_000, 20_000_000] {
