@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use bubblescope::atomic::{self, write_atomically};
@@ -148,17 +148,19 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The endings that name each.
+    const ENDINGS: [(&str, Self); 5] = [
+        (".bubcap", Self::Spool),
+        (".parquet", Self::TraceFile),
+        (".json", Self::Chrome),
+        (".json.gz", Self::ChromeGzip),
+        (".csv", Self::Csv),
+    ];
+
     /// The kind that `path` names.
     pub(crate) fn of(path: &Path) -> anyhow::Result<Self> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        let forms = [
-            (".bubcap", Self::Spool),
-            (".parquet", Self::TraceFile),
-            (".json", Self::Chrome),
-            (".json.gz", Self::ChromeGzip),
-            (".csv", Self::Csv),
-        ];
-        match forms.into_iter().find(|(ending, _)| name.ends_with(ending)) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        match Self::ENDINGS.into_iter().find(|(ending, _)| without(&name, ending).is_some()) {
             Some((_, kind)) => Ok(kind),
             None => bail!(
                 "{} names no known form: write NAME.bubbles.parquet, .bubcap, .json, .json.gz or .csv",
@@ -166,6 +168,20 @@ impl Kind {
             ),
         }
     }
+}
+
+/// `path` without the ending that names its kind.
+pub(crate) fn without_ending(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = Kind::ENDINGS.iter().find_map(|(ending, _)| without(&name, ending)).unwrap_or(&name);
+    let stem = without(stem, ".bubbles").unwrap_or(stem);
+    path.with_file_name(if stem.is_empty() { &name } else { stem })
+}
+
+/// A name without an ending, in letters of either case.
+fn without<'n>(name: &'n str, ending: &str) -> Option<&'n str> {
+    let (stem, end) = name.split_at_checked(name.len().checked_sub(ending.len())?)?;
+    end.eq_ignore_ascii_case(ending).then_some(stem)
 }
 
 /// Writes a trace to `path` in a form that needs no spool.
@@ -217,4 +233,26 @@ pub(crate) fn check_file(path: &Path) -> anyhow::Result<()> {
 /// The folder that a file is in.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ending_names_the_kind_and_can_be_taken_away() {
+        for (name, kind, stem) in [
+            ("a/t.bubcap", Some(Kind::Spool), "a/t"),
+            ("a/t.bubbles.parquet", Some(Kind::TraceFile), "a/t"),
+            ("T.Parquet", Some(Kind::TraceFile), "T"),
+            ("t.v2.json.GZ", Some(Kind::ChromeGzip), "t.v2"),
+            ("é.json", Some(Kind::Chrome), "é"),
+            (".csv", Some(Kind::Csv), ".csv"),
+            ("csv", None, "csv"),
+            ("t.é", None, "t.é"),
+        ] {
+            assert_eq!(Kind::of(Path::new(name)).ok(), kind, "{name}");
+            assert_eq!(without_ending(Path::new(name)), Path::new(stem), "{name}");
+        }
+    }
 }

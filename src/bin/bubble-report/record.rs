@@ -240,20 +240,10 @@ fn keep_spools(spools: &[Spool], path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn keep_as_written(args: &RecordArgs, spools: &[Spool]) -> anyhow::Result<Vec<PathBuf>> {
     let path = match &args.output {
         Some(path) if matches!(Kind::of(path)?, Kind::Spool) => path.clone(),
-        Some(path) => free_name(&without_form(path)),
+        Some(path) => free_name(&output::without_ending(path)),
         None => free_name(Path::new(&stem(&args.command))),
     };
     keep_spools(spools, &path)
-}
-
-/// A path without the ending that names its form.
-fn without_form(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let stem = [".bubbles.parquet", ".parquet", ".json.gz", ".json", ".csv"].into_iter().find_map(|form| {
-        let at = name.len().checked_sub(form.len())?;
-        (name.is_char_boundary(at) && name[at..].eq_ignore_ascii_case(form)).then(|| &name[..at])
-    });
-    path.with_file_name(stem.filter(|stem| !stem.is_empty()).unwrap_or(&name))
 }
 
 /// `t` as `t.bubcap`, or with the first number that is free.
@@ -261,10 +251,8 @@ fn free_name(stem: &Path) -> PathBuf {
     let mut path = stem.as_os_str().to_owned();
     path.push(".bubcap");
     let path = PathBuf::from(path);
-    if !path.exists() {
-        return path;
-    }
-    (2u32..).map(|number| numbered(&path, number)).find(|path| !path.exists()).unwrap_or(path)
+    let mut names = std::iter::once(path.clone()).chain((2u32..).map(|number| numbered(&path, number)));
+    names.find(|path| !path.exists()).unwrap_or(path)
 }
 
 /// `t.bubcap` as `t-2.bubcap`.
