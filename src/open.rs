@@ -232,12 +232,10 @@ fn read(path: &Path, watch: &dyn Watch) -> Result<Trace, OpenError> {
             trace.map_err(|source| OpenError::TraceFile { path: path.to_owned(), source })
         }
         Some(Format::Spool) => {
-            if !once {
-                room(path)?;
-            }
             let trace = if once {
                 convert::trace_from_read(path, &head, watch)
             } else {
+                room(path)?;
                 convert::trace_from_spools_watched(&[path], watch)
             };
             trace.map_err(OpenError::Spool)

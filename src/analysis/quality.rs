@@ -66,10 +66,8 @@ pub(super) fn quality(
     let torn = losses.is_damaged() && trace.meta.source.format != "bubcap";
     say(torn, &|| "the file is damaged, and device work may be missing anywhere".to_owned());
     let stalls = over(stalled.0.unsigned_abs(), spans.0.unsigned_abs(), constants.stalled_percent);
-    let others: Vec<String> = {
-        let processes = trace.meta.unrecorded.iter().filter(|process| matters(trace, process, devices));
-        processes.map(|process| unrecorded(trace, process)).collect()
-    };
+    let others = trace.meta.unrecorded.iter().filter(|process| matters(trace, process, devices));
+    let others: Vec<String> = others.map(|process| unrecorded(trace, process)).collect();
     say(stalls, &|| {
         // Inside a container nobody may be able to tell.
         let unnamed =

@@ -218,19 +218,20 @@ pub(super) fn sync_bound() -> Report {
         blocking_calls_p50: 1,
     });
     let assumption = "the decision may lag one iteration behind";
+    let remedy = WhatIf {
+        change: "async=cuStreamSynchronize".to_owned(),
+        span_ns: Ns(11_321_000),
+        gain_ns: Ns(7_810_000),
+        gain_fraction: 0.408,
+        at_least: false,
+        assumptions: vec![assumption.to_owned()],
+    };
     report.replay = Some(Replay {
         unchanged_error: 0.0081,
         withheld: false,
         idle_ns: Some(report.devices[0].idle_ns),
         what_if: vec![
-            WhatIf {
-                change: "async=cuStreamSynchronize".to_owned(),
-                span_ns: Ns(11_321_000),
-                gain_ns: Ns(7_810_000),
-                gain_fraction: 0.408,
-                at_least: false,
-                assumptions: vec![assumption.to_owned()],
-            },
+            remedy.clone(),
             WhatIf {
                 change: "host=0.5".to_owned(),
                 span_ns: Ns(16_001_000),
@@ -249,14 +250,7 @@ pub(super) fn sync_bound() -> Report {
             assumptions: vec![assumption.to_owned()],
         }),
         // As if a faster host had been asked for.
-        remedies_together: Some(WhatIf {
-            change: "async=cuStreamSynchronize".to_owned(),
-            span_ns: Ns(11_321_000),
-            gain_ns: Ns(7_810_000),
-            gain_fraction: 0.408,
-            at_least: false,
-            assumptions: vec![assumption.to_owned()],
-        }),
+        remedies_together: Some(remedy),
     });
     report.findings = Some(vec![
         Finding {

@@ -11,7 +11,7 @@ const MOST_GROWTH: u32 = 256;
 /// How much is in a spool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// Bytes of activity records.
+    /// Bytes of activity records, with the few that stand before them in each chunk.
     pub record_bytes: u64,
     /// The last reading of the clocks.
     pub last_anchor: Option<Anchor>,

@@ -214,12 +214,11 @@ impl<W: Write> Writer<W> {
             }
             Chunk::Buffer { seq, bytes } => self.pieces(Encoding::Zstd, *seq, bytes, KEPT),
             Chunk::CallbackNames(names) => self.built(Tag::CallbackNames, Encoding::Zstd, |p| encode_names(p, names)),
-            Chunk::Anchor(anchor) => self.anchor(anchor),
-            Chunk::Drops(drops) => self.drops(drops),
-            Chunk::Status(status) => self.status(status),
-            Chunk::Beside(beside) => self.beside(beside),
             Chunk::Note(Note { key, json }) => self.built(Tag::Note, Encoding::Zstd, |p| encode_note(p, key, json)),
-            Chunk::End(end) => self.end(end),
+            // Few, and small as they are.
+            Chunk::Anchor(_) | Chunk::Drops(_) | Chunk::Status(_) | Chunk::Beside(_) | Chunk::End(_) => {
+                self.chunk(chunk)
+            }
         }
     }
 

@@ -118,15 +118,13 @@ fn collect_within(folder: &Path, command: &[String], seen: &Seen, available: Opt
     }
     let faults: Vec<Fault> = left.into_iter().map(|left| left.fault).collect();
     let record_bytes = spools.iter().fold(0, |sum: u64, spool| sum.saturating_add(spool.outline.record_bytes));
-    let trace = match Shortage::of(memory::of_report(record_bytes), available) {
-        _ if spools.is_empty() => None,
-        None => Some(together(&mut spools, Part::Whole, &faults, command, seen).map_err(NoTrace::from)),
-        Some(shortage) => {
-            // What the trace of all tells of each other and of strangers has to be with them all the same.
-            let outline = together(&mut spools, Part::Outline, &faults, command, seen);
-            Some(Err(outline.map_or_else(NoTrace::from, |_| NoTrace::Room { record_bytes, shortage })))
-        }
-    };
+    let shortage = Shortage::of(memory::of_report(record_bytes), available);
+    // Where it does not fit, what the trace of all tells of each other and of strangers has to be with them all the same.
+    let part = if shortage.is_some() { Part::Outline } else { Part::Whole };
+    let trace = (!spools.is_empty()).then(|| {
+        let trace = together(&mut spools, part, &faults, command, seen)?;
+        shortage.map_or(Ok(trace), |shortage| Err(NoTrace::Room { record_bytes, shortage }))
+    });
     Ok(Collected { spools, faults, remarks, trace })
 }
 
