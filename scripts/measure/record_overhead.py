@@ -214,7 +214,7 @@ def settings(bench, repetitions, deadline):
         "bubblescope": {}, "all APIs": {"all_apis": True}, "CUDA events": {"events": True},
         "host buffers of 128 KiB": {"buffer_bytes": MiB // 8, "buffers": 256}, "host buffers of 2 MiB": {"buffer_bytes": 2 * MiB, "buffers": 16},
         "host buffers of 8 MiB": LARGE_BUFFERS, "host buffers of 32 MiB": {"buffer_bytes": 32 * MiB, "buffers": 4},
-        "device buffers 16 × 2 MiB": {"device_buffer_bytes": 2 * MiB, "device_buffers": 16},
+        "device buffers 8 × 8 MiB": {"device_buffer_bytes": 8 * MiB, "device_buffers": 8},
         "device buffers 3 × 3.2 MB": {"device_buffer_bytes": 3355443, "device_buffers": 3},
         "device buffers 8 × 32 MiB": {"device_buffer_bytes": 32 * MiB, "device_buffers": 8},
         "flush each 50 ms": {"flush_interval": 50}, "flush each 1 s": {"flush_interval": 1000},
@@ -228,14 +228,14 @@ def settings(bench, repetitions, deadline):
         "bare, and synchronisations": {"kinds": kernels + copies + runtime + driver + sync},
     }
     sections = ["loop", "threads", "synced"]
-    jobs = [("off", lambda: bench.run("off", sections))]
-    jobs += [(name, lambda config=config: bench.run("", sections, given=lambda folder: machine.injected(
+    jobs = [("off", lambda: bench.run("off", sections, scale=SHORT))]
+    jobs += [(name, lambda config=config: bench.run("", sections, scale=SHORT, given=lambda folder: machine.injected(
         bench.library, bench.request, folder, config))) for name, config in ours.items()]
-    jobs += [("writer pinned", lambda: bench.run("", sections, pin=2, given=lambda folder: machine.injected(
+    jobs += [("writer pinned", lambda: bench.run("", sections, pin=2, scale=SHORT, given=lambda folder: machine.injected(
         bench.library, bench.request, folder)))]
-    jobs += [(name, lambda options=options: bench.run("", sections, given=lambda folder: bench.bare_environment(**options)))
+    jobs += [(name, lambda options=options: bench.run("", sections, scale=SHORT, given=lambda folder: bench.bare_environment(**options)))
              for name, options in bare.items()]
-    return rounds(jobs, repetitions, deadline)
+    return rounds(jobs, 2 * repetitions, deadline)
 
 
 PARTS = {"programs": programs, "torch": torch, "stays": stays, "settings": settings}

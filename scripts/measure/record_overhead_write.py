@@ -94,6 +94,20 @@ def verdict(found):
         yield f"| wall within 1 % where the GPU is the bottleneck | {SECTIONS['bound'][0]} | {'yes' if ratio <= 1.01 else 'no'}, {ratio:.3f} {spread(ours, off)} |"
 
 
+def together(all_runs):
+    """Ratios within a repetition, of all runs of the C++ programs: what more repetitions say than one run has."""
+    yield "| work | against | repetitions | median of the ratios (95 % of resampled repetitions) | medians, run by run |"
+    yield "|---|---|---|---|---|"
+    for section in ("loop", "threads", "graph", "synced"):
+        for rival, words in (("bare", "bare CUPTI"), ("nsys", "nsys")):
+            runs = [[values_of(found, "programs", condition, section) for condition in ("bubblescope", rival)] for found in all_runs]
+            ratios = [a / b for ours, theirs in runs for a, b in zip(ours, theirs)]
+            chance = random.Random(0)
+            drawn = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(2000))
+            each = ", ".join(f"{statistics.median(ours) / statistics.median(theirs):.3f}" for ours, theirs in runs)
+            yield (f"| {SECTIONS[section][0]} | {words} | {len(ratios)} | {statistics.median(ratios):.3f} ({drawn[50]:.3f} to {drawn[-51]:.3f}) | {each} |")
+
+
 def stays(found):
     runs = found.get("stays", {})
     parts = {"before": "before `cudaProfilerStart`", "between": "while recorded", "after": "after `cudaProfilerStop`"}
@@ -286,13 +300,13 @@ def missing(found, stayed, chosen, memory_now):
         yield f"- Memory of the present version: {length:.0f} s of the four minutes aimed at."
 
 
-def remark(figures, now):
+def remark(figures, now, subject="Measured"):
     """What has to be said beside figures of a run of its own, as a paragraph: how its recorder was set otherwise than the
     one of the first table."""
     words = [figures["remark"]] if figures.get("remark") else []
     other = [f"{key} {value}, not {now[key]}" for key, value in figures.get("config", {}).items() if now.get(key, value) != value]
     if other:
-        words.append(f"Measured on {figures['machine']['date']} with other settings than the figures above: {'; '.join(other)}.")
+        words.append(f"{subject} on {figures['machine']['date']} with other settings than the figures above: {'; '.join(other)}.")
     return [" ".join(words), ""] if words else []
 
 
@@ -307,6 +321,7 @@ def write(folder, document):
     found |= {"torch": of_torch.get("torch", {})}
     stayed, chosen = figures("stays.json") or found, figures("settings.json") or found
     memory_now = figures("memory.json")
+    earlier = [json.loads(path.read_text()) for path in sorted(folder.glob("overhead-earlier-*.json"))]
     said = found["machine"]
     gpu = said["gpus"][0].split(", ") if said["gpus"] else ["GPU", "?"]
     packages = said["packages"]
@@ -333,8 +348,14 @@ def write(folder, document):
     lacking = list(missing(found, stayed, chosen, memory_now))
     if lacking:
         text += ["Not measured as far as it was meant to be:", "", *lacking, ""]
+    text += ["## C++ programs", "", *cost_rows(found, "programs", ("loop", "threads", "graph", "synced")), ""]
+    if earlier:
+        text += [
+            f"With {len(earlier)} earlier run{'s' if len(earlier) > 1 else ''} of the same conditions, the newest last:", "",
+            *together([*earlier, found]), "",
+            *(line for run in earlier[:1] for line in remark(run, found["config"], "The earlier runs were made")),
+        ]
     text += [
-        "## C++ programs", "", *cost_rows(found, "programs", ("loop", "threads", "graph", "synced")), "",
         "## PyTorch", "", *remark(of_torch, found["config"]), *cost_rows(found, "torch", ("step", "inference", "bound")), "",
         "## What stays when recording has ended", "",
         "After the end CUPTI stays loaded, and what it keeps in the path of a launch costs on.", "",

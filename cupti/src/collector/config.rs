@@ -34,7 +34,7 @@ pub struct Config {
     /// How often complete buffers are fetched and the clocks are read.
     #[serde(with = "millis")]
     pub flush_interval: Duration,
-    /// Bytes of one of CUPTI's buffers on the device.
+    /// Bytes of one of CUPTI's buffers on the device. It takes memory of the host for each as well.
     pub device_buffer_bytes: usize,
     /// How many of those are made ready in each context.
     pub device_buffers: usize,
@@ -54,8 +54,8 @@ impl Default for Config {
             buffers: 64,
             memory_limit: 1 << 30,
             flush_interval: Duration::from_millis(250),
-            device_buffer_bytes: 8 << 20,
-            device_buffers: 8,
+            device_buffer_bytes: 2 << 20,
+            device_buffers: 16,
         }
     }
 }

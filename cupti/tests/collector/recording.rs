@@ -63,7 +63,7 @@ scenarios! {
         assert_eq!(mock.count("system_thread_ids"), 1);
         assert_eq!(mock.count("all_syncs_set"), 1);
         assert_eq!(mock.count("per_thread"), 1);
-        assert_eq!(mock.count("device_buffer_bytes"), 8 << 20);
+        assert_eq!(mock.count("device_buffer_bytes"), 2 << 20);
         // cudaGetDevice and cuCtxGetCurrent of the names the mock has.
         assert_eq!(mock.count("filtered"), 2);
         assert_eq!((spool.header.cupti_version, spool.header.driver_version), (130_001, 13_000));
