@@ -175,18 +175,19 @@ fn host_code(device: &DeviceAnalysis, bubble: &Bubble) -> Ns {
 /// Many launches of kernels too short to hide the launches.
 fn tiny_launches(subject: &Subject<'_>) -> Option<Candidate> {
     let trace = subject.trace;
-    let kernels = subject.kernels();
     let lengths = |call: CallIdx| -> Ns { trace.call_ops(call).iter().map(|&op| trace.ops.interval(op).len()).sum() };
-    let launches = subject.lanes().flatten().copied();
-    let launches =
-        launches.filter(|call| trace.calls.kind[call.index()] == ApiKind::Launch && !trace.call_ops(*call).is_empty());
+    let of_kind = |kind: ApiKind| {
+        let calls = subject.lanes().flatten().copied();
+        calls.filter(move |call| trace.calls.kind[call.index()] == kind && !trace.call_ops(*call).is_empty())
+    };
     let limits = subject.limits;
     let (mut short, long): (Vec<CallIdx>, Vec<CallIdx>) =
-        launches.partition(|&call| lengths(call) <= limits.tiny_kernel);
+        of_kind(ApiKind::Launch).partition(|&call| lengths(call) <= limits.tiny_kernel);
     let all = short.len() + long.len();
     let idle = idle_of(subject, Cause::LaunchBound) + idle_of(subject, Cause::Dispatch);
-    // A graph's kernels are launched together already.
-    let single = all * 2 >= kernels;
+    // Where most launches are of graphs, the work is launched together already. How many kernels those hold tells nothing
+    // about the launches beside them.
+    let single = all >= of_kind(ApiKind::GraphLaunch).count();
     if short.len() < limits.many_launches
         || short.len() < long.len()
         || !single

@@ -315,13 +315,6 @@ impl<'a> Subject<'a> {
         };
         ops.iter().map(&mut under).sum()
     }
-
-    /// How many kernels there are in the window.
-    pub(super) fn kernels(&self) -> usize {
-        let ops = &self.trace.ops;
-        let inside = |op: &OpIdx| ops.kind[op.index()] == OpKind::Kernel && self.span.contains(ops.start[op.index()]);
-        ops.indices().filter(inside).count()
-    }
 }
 
 /// Calls of one name at one site.

@@ -463,6 +463,28 @@ fn only_launches_of_short_kernels_are_called_so() {
     assert!(!ids(&trace).contains(&FindingId::TinyLaunches));
 }
 
+/// Single launches are a pattern also beside graphs that hold more kernels; and none beside more launches of graphs.
+#[test]
+fn launches_of_short_kernels_beside_graphs() {
+    let beside = |per_graph: u64| {
+        steps(400, |scene, index, id, at| {
+            scene.launch(id, (at, at + 5 * US), 7, (at + 6 * US, at + 8 * US));
+            if per_graph == 0 || index % per_graph != 0 {
+                return at + 5_500;
+            }
+            for graph in 0..if per_graph == 1 { 2 } else { 1 } {
+                let (id, at) = (id + 1 + graph as u64, at + 6 * US + graph * 20 * US);
+                scene.call("cudaGraphLaunch_v10000", id, at, at + 4 * US);
+                (0..20).for_each(|node| scene.node(7, id, 1, (at + 5 * US + node * 700, at + 5 * US + node * 700 + 600)));
+            }
+            at + if per_graph == 1 { 50 * US } else { 30 * US }
+        })
+    };
+    assert_eq!(ids(&beside(0)), [FindingId::TinyLaunches]);
+    assert_eq!(ids(&beside(10)), [FindingId::TinyLaunches]);
+    assert!(!ids(&beside(1)).contains(&FindingId::TinyLaunches));
+}
+
 #[test]
 fn a_graph_built_in_every_step() {
     let trace = steps(30, |scene, _, id, at| {
