@@ -475,7 +475,8 @@ fn launches_of_short_kernels_beside_graphs() {
             for graph in 0..if per_graph == 1 { 2 } else { 1 } {
                 let (id, at) = (id + 1 + graph as u64, at + 6 * US + graph * 20 * US);
                 scene.call("cudaGraphLaunch_v10000", id, at, at + 4 * US);
-                (0..20).for_each(|node| scene.node(7, id, 1, (at + 5 * US + node * 700, at + 5 * US + node * 700 + 600)));
+                (0..20)
+                    .for_each(|node| scene.node(7, id, 1, (at + 5 * US + node * 700, at + 5 * US + node * 700 + 600)));
             }
             at + if per_graph == 1 { 50 * US } else { 30 * US }
         })
