@@ -1,5 +1,6 @@
 //! Opens any recording this crate can read, told by its content and not by its name.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ use crate::import::{ImportError, kineto, nsys};
 use crate::memory::{self, Shortage};
 use crate::progress::{Unwatched, Watch};
 use crate::report::text::bytes;
-use crate::trace::Trace;
 use crate::trace::file::{self, TraceFileError};
+use crate::trace::{Ns, SURROUNDINGS, Trace};
 
 /// The most bytes that are kept of what can be read only once.
 const MOST_KEPT: u64 = 4 << 30;
@@ -31,6 +32,38 @@ pub enum Format {
     Json,
     /// A SQLite export of Nsight Systems.
     Nsys,
+}
+
+impl Format {
+    /// What a regular file is; `None` of anything else, and of what cannot be read.
+    fn of_file(path: &Path) -> Option<Self> {
+        let mut head = Vec::new();
+        File::open(path)
+            .ok()
+            .filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?
+            .take(64)
+            .read_to_end(&mut head)
+            .ok()?;
+        sniff(&head)
+    }
+}
+
+/// How much of a recording is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// All of it.
+    Whole,
+    /// The part from one moment to another.
+    Part,
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Whole => "its",
+            Self::Part => "the part's",
+        })
+    }
 }
 
 /// Why a recording cannot be opened.
@@ -87,14 +120,19 @@ pub enum OpenError {
     #[error(transparent)]
     Spool(ConvertError),
     /// The spool has more events than there is memory for.
-    #[error("{} holds more than fits here: its {} of records need {shortage}", path.display(), bytes(*record_bytes))]
+    #[error(
+        "{} holds more than fits here: {asked} {} of records need {shortage}; look at a {}part of it with --from and --to",
+        path.display(), bytes(*record_bytes), if *asked == Asked::Part { "shorter " } else { "" }
+    )]
     Room {
         /// The file.
         path: PathBuf,
-        /// Bytes of activity records in it.
+        /// Bytes of activity records in what was asked for.
         record_bytes: u64,
         /// The memory that lacks.
         shortage: Shortage,
+        /// What was asked for.
+        asked: Asked,
     },
     /// The trace file cannot be read.
     #[error("cannot use the trace file {}", path.display())]
@@ -153,6 +191,23 @@ pub fn open_watched(path: &Path, watch: &dyn Watch) -> Result<Trace, OpenError> 
     if watch.is_cancelled() { Err(OpenError::Cancelled { path: path.to_owned() }) } else { opened }
 }
 
+/// Opens the part of a recording from one moment to another, as [`Trace::part`] says. Of a spool no more than that gets
+/// into memory; anything else is read as a whole.
+///
+/// # Errors
+/// As [`open_watched`].
+pub fn open_part_watched(
+    path: &Path,
+    (from, to): (Option<Ns>, Option<Ns>),
+    watch: &dyn Watch,
+) -> Result<Trace, OpenError> {
+    let opened = match Format::of_file(path) {
+        Some(Format::Spool) => read_part(path, (from, to), watch),
+        _ => read(path, watch).map(|trace| trace.part(from, to)),
+    };
+    if watch.is_cancelled() { Err(OpenError::Cancelled { path: path.to_owned() }) } else { opened }
+}
+
 /// The files in a folder that are recordings, by their content or by their names, and the other ones, both in order of
 /// their names. Hidden ones are of the others. Folders in it are not searched.
 ///
@@ -203,13 +258,25 @@ fn is_trace_json(head: &[u8]) -> bool {
     kineto::is_json(text) && keys.iter().any(|key| memmem::find(text, key.as_bytes()).is_some())
 }
 
-/// Whether there is room for a spool. Without, the system would end this process in the middle of it.
-fn room(path: &Path) -> Result<(), OpenError> {
-    // A source that fails is told by whoever reads it.
-    let record_bytes = File::open(path).and_then(outline).map_or(0, |outline| outline.record_bytes);
+/// Reads a part of a spool in a regular file.
+fn read_part(path: &Path, window: (Option<Ns>, Option<Ns>), watch: &dyn Watch) -> Result<Trace, OpenError> {
+    let part = convert::Part::of_file(path, window, SURROUNDINGS, watch).map_err(OpenError::Spool)?;
+    let (here, all) = part.share();
+    let share = u128::from(record_bytes(path)) * u128::from(here) / u128::from(all.max(1));
+    room(path, u64::try_from(share).unwrap_or(u64::MAX), Asked::Part)?;
+    part.read().map_err(OpenError::Spool)
+}
+
+/// Bytes of activity records in a spool. A source that fails is told by whoever reads it.
+fn record_bytes(path: &Path) -> u64 {
+    File::open(path).and_then(outline).map_or(0, |outline| outline.record_bytes)
+}
+
+/// Whether there is room for so many bytes of records. Without, the system would end this process in the middle of it.
+fn room(path: &Path, record_bytes: u64, asked: Asked) -> Result<(), OpenError> {
     match Shortage::of(memory::of_trace(record_bytes), memory::available()) {
         None => Ok(()),
-        Some(shortage) => Err(OpenError::Room { path: path.to_owned(), record_bytes, shortage }),
+        Some(shortage) => Err(OpenError::Room { path: path.to_owned(), record_bytes, shortage, asked }),
     }
 }
 
@@ -235,7 +302,7 @@ fn read(path: &Path, watch: &dyn Watch) -> Result<Trace, OpenError> {
             let trace = if once {
                 convert::trace_from_read(path, &head, watch)
             } else {
-                room(path)?;
+                room(path, record_bytes(path), Asked::Whole)?;
                 convert::trace_from_spools_watched(&[path], watch)
             };
             trace.map_err(OpenError::Spool)

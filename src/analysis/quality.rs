@@ -1,6 +1,6 @@
 //! What the figures are worth.
 
-use crate::trace::{CaptureMode, Interval, Ns, OpKind, Trace, Unrecorded};
+use crate::trace::{CaptureMode, Interval, Ns, OpKind, Side, Trace, Unrecorded};
 
 use super::cause::Cause;
 use super::launches::Launches;
@@ -139,6 +139,12 @@ pub(super) fn quality(
         )
     });
     let opaque = trace.meta.capture_mode == CaptureMode::Graph || trace.ops.kind.contains(&OpKind::Graph);
+    if let Some(rest) = &trace.rest {
+        let [from, to] = [rest.reach.start, rest.reach.end].map(time);
+        warn(true, &|| {
+            format!("only what lies between {from} and {to} was looked at: what is usual is taken from there")
+        });
+    }
     warn(opaque, &|| "graph launches were recorded whole: idle time inside them is not seen".to_owned());
 
     Quality {
@@ -170,10 +176,13 @@ fn uncounted_at_the_edges(trace: &Trace, window: Interval, devices: &[DeviceAnal
     let mut sum = Ns::ZERO;
     for device in devices {
         let ops = || trace.ops.indices().filter(|&op| trace.op_device(op) == device.device);
-        if window.start > Ns::ZERO && ops().any(|op| trace.ops.start[op.index()] < window.start) {
+        let elsewhere = |side| trace.rest.as_deref().is_some_and(|rest| rest.worked(device.device, side));
+        let before = || elsewhere(Side::Before) || ops().any(|op| trace.ops.start[op.index()] < window.start);
+        let after = || elsewhere(Side::After) || ops().any(|op| trace.ops.end[op.index()] > window.end);
+        if window.start > Ns::ZERO && before() {
             sum += (device.span.start - window.start).max_zero();
         }
-        if window.end < trace.end && ops().any(|op| trace.ops.end[op.index()] > window.end) {
+        if window.end < trace.end && after() {
             sum += (window.end - device.span.end).max_zero();
         }
     }

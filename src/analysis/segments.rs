@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::trace::{ApiKind, CallIdx, GraphId, Interval, Ns, OpIdx, ProcessIdx, StreamKind, ThreadIdx, Trace};
+use crate::trace::{ApiKind, CallIdx, GraphId, Interval, Ns, OpIdx, ProcessIdx, Side, StreamKind, ThreadIdx, Trace};
 
 use super::cause::{Cause, SegmentKind};
 use super::host::{RangeReader, TimelineReader};
@@ -243,6 +243,14 @@ impl FirstLaunches {
     pub(super) fn new(trace: &Trace) -> Self {
         let mut names = vec![vec![None; trace.names.len()]; trace.processes.len()];
         let mut graphs: FxHashMap<(ProcessIdx, GraphId), (Ns, CallIdx)> = FxHashMap::default();
+        // What ran before the part of the recording that the trace holds had its first launch there.
+        const ELSEWHERE: (Ns, CallIdx) = (Ns::MIN, CallIdx(u32::MAX));
+        if let Some(rest) = &trace.rest {
+            for (process, _, name, _) in rest.ops.iter().filter(|op| op.3 == Side::Before) {
+                names[process.index()][name.index()] = Some(ELSEWHERE);
+            }
+            graphs.extend(rest.graphs_before.iter().map(|&graph| (graph, ELSEWHERE)));
+        }
         for op in trace.ops.indices() {
             let Some(call) = trace.ops.launch(op) else { continue };
             let process = trace.op_process(op);

@@ -170,8 +170,9 @@ pub struct Waits {
     /// Where each stream's waits begin in `streams`: one more entry than streams.
     stream_offsets: Vec<u32>,
     unresolved_events: u64,
-    /// Each wait of the host for an event whose recording call is known: that call and the one that waited, sorted.
-    recorded_for_host: Vec<(CallIdx, Option<CallIdx>)>,
+    /// Each wait of the host for an event whose record is known: the call that recorded it, if that is known too, and the
+    /// one that waited, sorted.
+    recorded_for_host: Vec<(Option<CallIdx>, Option<CallIdx>)>,
 }
 
 impl Waits {
@@ -196,7 +197,7 @@ impl Waits {
         let begins = |stream| waits.streams.partition_point(|wait| wait.stream.index() < stream) as u32;
         waits.stream_offsets = (0..=trace.streams.len()).map(begins).collect();
         let by_host = trace.syncs.iter().filter(|sync| sync.kind == SyncKind::Event);
-        let recorded = by_host.filter_map(|sync| Some((events.record(trace, sync)?.call?, sync.call)));
+        let recorded = by_host.filter_map(|sync| Some((events.record(trace, sync)?.call, sync.call)));
         waits.recorded_for_host = recorded.collect();
         waits.recorded_for_host.sort_unstable();
         waits

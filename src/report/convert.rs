@@ -11,7 +11,7 @@ use super::contract::{
 };
 use super::demangle::demangle;
 use crate::analysis::{self, Analysis, Cause, DeviceAnalysis, Percentiles, SyncCallRow};
-use crate::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, RangeIdx, Trace};
+use crate::trace::{CallIdx, DeviceIdx, Interval, NameId, Ns, OpIdx, RangeIdx, ThreadIdx, Trace};
 
 /// What a report says beyond the analysis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +93,10 @@ fn in_collectives(trace: &Trace) -> Vec<bool> {
     let mut ran = vec![false; trace.devices.len()];
     let names = analysis::collective_names(trace);
     if names.contains(&true) {
-        for op in trace.ops.indices().filter(|op| names.get(trace.ops.name[op.index()].index()) == Some(&true)) {
-            if let Some(ran) = ran.get_mut(trace.op_device(op).index()) {
+        let here = trace.ops.indices().map(|op| (trace.op_device(op), trace.ops.name[op.index()]));
+        let elsewhere = trace.rest.iter().flat_map(|rest| &rest.ops).map(|&(_, device, name, _)| (device, name));
+        for (device, _) in here.chain(elsewhere).filter(|(_, name)| names.get(name.index()) == Some(&true)) {
+            if let Some(ran) = ran.get_mut(device.index()) {
                 *ran = true;
             }
         }
@@ -242,12 +244,14 @@ fn processes(trace: &Trace) -> Vec<Process> {
         .iter()
         .map(|process| Process { pid: process.pid, name: process.name.clone(), threads: Vec::new() })
         .collect();
-    for thread in &trace.threads {
+    for (index, thread) in trace.threads.iter().enumerate() {
+        let elsewhere = trace.rest.as_deref().and_then(|rest| rest.thread_calls.get(&ThreadIdx::from_index(index)));
+        let calls = u64::from(thread.calls.end.saturating_sub(thread.calls.start));
         if let Some(process) = processes.get_mut(thread.process.index()) {
             process.threads.push(Thread {
                 tid: thread.tid,
                 name: thread.name.clone(),
-                calls: u64::from(thread.calls.end.saturating_sub(thread.calls.start)),
+                calls: calls.saturating_add(elsewhere.copied().unwrap_or(0)),
             });
         }
     }

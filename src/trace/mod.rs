@@ -12,6 +12,7 @@ mod meta;
 mod model;
 mod names;
 mod outline;
+mod part;
 mod time;
 
 pub use api::{ApiKind, base_name, loads_code};
@@ -27,4 +28,6 @@ pub use model::{
 };
 pub use names::Names;
 pub use outline::Outline;
+pub(crate) use part::Choice;
+pub use part::{Rest, SURROUNDINGS, Side};
 pub use time::{Interval, Ns, rfc3339};

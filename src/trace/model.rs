@@ -11,6 +11,7 @@ use super::ids::{
 };
 use super::meta::Meta;
 use super::names::Names;
+use super::part::Rest;
 use super::time::{Interval, Ns};
 
 /// A recording: what the host called and what the devices did, on one clock.
@@ -53,6 +54,8 @@ pub struct Trace {
     pub overheads: Vec<Overhead>,
     /// Details shared by ops of the same shape.
     pub details: Vec<Detail>,
+    /// What is known of the recording beyond these events, where they are only a part of it.
+    pub rest: Option<Box<Rest>>,
     /// For each call, where its ops stand in `call_ops`: one more entry than calls.
     pub(super) call_op_offsets: Vec<u32>,
     /// The ops of each call, sorted by start within a call.

@@ -19,7 +19,7 @@ impl Waits {
         let of_records = self.recorded_for_host.chunk_by(|a, b| a.0 == b.0);
         let only = of_records
             .filter(|waits| waits.iter().all(|(_, by)| by.is_some_and(|by| waiting.contains(&by))))
-            .map(|waits| waits[0].0);
+            .filter_map(|waits| waits[0].0);
         let mut only: Vec<CallIdx> = only.collect();
         if !only.is_empty() {
             let (for_streams, unclear) = (self.for_streams(trace), self.with_unclear_uses(trace, &waiting));
@@ -41,10 +41,12 @@ impl Waits {
         }
         let kind = |call: CallIdx| trace.calls.kind[call.index()];
         let hands_on = hands_on(trace);
-        let timed = processes(trace, |call| kind(call) == ApiKind::EventElapsed);
-        let asked = processes(trace, |call| kind(call) == ApiKind::EventQuery || hands_on(call));
+        let mut timed = processes(trace, |call| kind(call) == ApiKind::EventElapsed);
+        timed.extend(elsewhere(trace, |name| ApiKind::of(name) == ApiKind::EventElapsed));
+        let mut asked = processes(trace, |call| kind(call) == ApiKind::EventQuery || hands_on(call));
+        asked.extend(elsewhere(trace, |name| ApiKind::of(name) == ApiKind::EventQuery || hands_on_by_name(name)));
         let for_streams = self.for_streams(trace);
-        let for_host: FxHashSet<CallIdx> = self.recorded_for_host.iter().map(|&(record, _)| record).collect();
+        let for_host: FxHashSet<CallIdx> = self.recorded_for_host.iter().filter_map(|&(record, _)| record).collect();
         let events = trace.events.iter().filter(|event| {
             let only_timed = timed.contains(&event.process) && !asked.contains(&event.process);
             only_timed && !for_streams.contains(&(event.process, event.correlation))
@@ -70,14 +72,25 @@ impl Waits {
         // What is captured waits for what was recorded in the same capture, and no host waits for that.
         let mut captures = None;
         let mut is_captured = |call| captures.get_or_insert_with(|| Captures::new(trace)).contains(call);
-        processes(trace, |call| match trace.calls.kind[call.index()] {
+        let mut unclear = processes(trace, |call| match trace.calls.kind[call.index()] {
             ApiKind::EventElapsed => true,
             ApiKind::EventQuery => !waiting.contains(&call),
             ApiKind::EventSync => !waiting.contains(&call) && !for_host.contains(&call),
             ApiKind::StreamWait => !for_streams.contains(&call) && !is_captured(call),
             _ => hands_on(call),
-        })
+        });
+        // Of the waits among these calls the records are there, too, as far as any are.
+        unclear.extend(elsewhere(trace, |name| {
+            matches!(ApiKind::of(name), ApiKind::EventElapsed | ApiKind::EventQuery) || hands_on_by_name(name)
+        }));
+        unclear
     }
+}
+
+/// The processes that make a call of such a name in the part of the recording that the trace does not hold.
+fn elsewhere(trace: &Trace, is: impl Fn(&str) -> bool) -> impl Iterator<Item = ProcessIdx> {
+    let calls = trace.rest.iter().flat_map(|rest| &rest.calls);
+    calls.filter(move |(_, name, _)| is(trace.names.get(*name))).map(|&(process, ..)| process)
 }
 
 /// The processes with a call that lies in no other one and is such a one.
@@ -101,8 +114,10 @@ fn processes(trace: &Trace, mut is: impl FnMut(CallIdx) -> bool) -> FxHashSet<Pr
 
 /// Whether a call gives an event to a graph, whose nodes wait for it, or to other processes.
 fn hands_on(trace: &Trace) -> impl Fn(CallIdx) -> bool {
-    let hands_on =
-        |name: &str| ["IpcGetEventHandle", "EventWaitNode"].iter().any(|what| base_name(name).contains(what));
-    let names: Vec<bool> = trace.names.iter().map(|(_, name)| hands_on(name)).collect();
+    let names: Vec<bool> = trace.names.iter().map(|(_, name)| hands_on_by_name(name)).collect();
     move |call| names.get(trace.calls.name[call.index()].index()) == Some(&true)
+}
+
+fn hands_on_by_name(name: &str) -> bool {
+    ["IpcGetEventHandle", "EventWaitNode"].iter().any(|what| base_name(name).contains(what))
 }

@@ -1,7 +1,7 @@
 //! Queries in a spin: a loop that asks until the work is done waits as a synchronisation does.
 
 use super::{Finder, Wait, WaitCause};
-use crate::trace::{CallIdx, Ns, ThreadIdx, Trace};
+use crate::trace::{ApiKind, CallIdx, Ns, Rest, ThreadIdx, Trace};
 
 /// Fewer queries in a row are not a spin.
 const MIN_QUERIES: usize = 3;
@@ -10,10 +10,14 @@ const MAX_GAP: Ns = Ns::from_us(100);
 /// `cudaErrorNotReady` and `CUDA_ERROR_NOT_READY`.
 const NOT_READY: i32 = 600;
 
-/// Whether the source gives the values that calls returned: some query was told "not ready".
+/// Whether the source gives the values that calls returned: some query of the recording was told "not ready".
 pub(super) fn results_known(trace: &Trace) -> bool {
     let calls = &trace.calls;
-    calls.indices().any(|call| calls.result[call.index()] == NOT_READY && calls.kind[call.index()].queries())
+    let in_trace =
+        || calls.indices().any(|call| calls.result[call.index()] == NOT_READY && calls.kind[call.index()].queries());
+    let queries = |name| ApiKind::of(trace.names.get(name)).queries();
+    let elsewhere = |rest: &Rest| rest.calls.iter().any(|&(_, name, result)| result == NOT_READY && queries(name));
+    in_trace() || trace.rest.as_deref().is_some_and(elsewhere)
 }
 
 /// Adds the spins of a thread to its waits, which stand at `from` and after, in table order.

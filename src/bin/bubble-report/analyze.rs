@@ -9,7 +9,7 @@ use bubblescope::trace::{Interval, Trace, base_name};
 
 use crate::args::{AnalyzeArgs, WindowArgs};
 use crate::exit::{Failure, Outcome};
-use crate::progress::{self, open};
+use crate::progress::{self, open_for};
 use crate::{output, ranks};
 
 /// Analyses what is named and prints the report.
@@ -19,7 +19,7 @@ pub(crate) fn analyze(args: &AnalyzeArgs) -> Outcome {
         _ => return ranks::ranks(args),
     };
     let path = trace.display().to_string();
-    let trace = open(trace).map_err(anyhow::Error::from)?;
+    let trace = open_for(trace, &args.window).map_err(anyhow::Error::from)?;
     let window = chosen(&trace, &args.window)?;
     let report = progress::during("analysing", || report_with(&trace, &path, window, args.top, &args.changes))?;
     output::report(&report, args.format.format)?;
@@ -50,8 +50,8 @@ pub(crate) fn chosen(trace: &Trace, args: &WindowArgs) -> anyhow::Result<Window>
     } else if let Some(index) = args.iteration {
         let whole = analysis_of(trace, Window::Measured);
         Window::Part(windows::of_iteration(whole.iterations.as_ref(), index)?)
-    } else if args.from.is_some() || args.to.is_some() {
-        Window::Part(windows::between(trace, args.from, args.to)?)
+    } else if let Some((from, to)) = args.part() {
+        Window::Part(windows::between(trace, from, to)?)
     } else if args.whole {
         Window::Whole
     } else {
@@ -96,7 +96,7 @@ pub(crate) fn report_on(trace: &Trace, path: &str, window: Window, top: usize) -
 
 /// Refuses a recording without device activity, and says why it has none.
 pub(crate) fn refuse_nothing(trace: &Trace, path: &str) -> Result<(), Failure> {
-    if !trace.ops.is_empty() {
+    if !trace.ops.is_empty() || trace.rest.as_ref().is_some_and(|rest| !rest.work.is_empty()) {
         return Ok(());
     }
     let reasons: String = trace.meta.warnings.iter().map(|warning| format!("; {warning}")).collect();
@@ -120,8 +120,11 @@ fn where_none(trace: &Trace, window: Window) -> String {
     let Window::Part(part) = window else {
         return "in its measured part; --whole looks at all of it".to_owned();
     };
-    let first = trace.ops.start.iter().min().copied().unwrap_or_default();
-    let last = trace.ops.end.iter().max().copied().unwrap_or_default();
+    let here = || {
+        let first = trace.ops.start.iter().min().copied().unwrap_or_default();
+        Interval::new(first, trace.ops.end.iter().max().copied().unwrap_or_default())
+    };
+    let Interval { start: first, end: last } = trace.rest.as_ref().map_or_else(here, |rest| rest.work);
     let [from, to, first, last] = [part.start, part.end, first, last].map(moment);
     format!("from {from} to {to}; its work lies between {first} and {last}")
 }

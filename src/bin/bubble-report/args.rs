@@ -245,6 +245,13 @@ pub(crate) struct WindowArgs {
     pub(crate) iteration: Option<usize>,
 }
 
+impl WindowArgs {
+    /// From which moment to which one, if that is what is asked for.
+    pub(crate) fn part(&self) -> Option<(Option<Ns>, Option<Ns>)> {
+        (self.from.is_some() || self.to.is_some()).then_some((self.from, self.to))
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("limits").required(true).multiple(true))]
 pub(crate) struct CheckArgs {

@@ -8,7 +8,7 @@ use crate::analyze::{chosen, report_on};
 use crate::args::CheckArgs;
 use crate::exit::{Failure, Outcome};
 use crate::output;
-use crate::progress::{self, open};
+use crate::progress::{self, open_for};
 use crate::ranks::reports;
 
 /// Holds every trace against the limits.
@@ -25,13 +25,14 @@ pub(crate) fn check(args: &CheckArgs) -> Outcome {
     let (files, failure) = match args.traces.as_slice() {
         [one] if !one.is_dir() => {
             let path = one.display().to_string();
-            let trace = open(one).map_err(anyhow::Error::from)?;
+            let trace = open_for(one, &args.window).map_err(anyhow::Error::from)?;
             let window = chosen(&trace, &args.window)?;
             let report = progress::during("analysing", || report_on(&trace, &path, window, 0))?;
             (vec![(path, Ok(report))], None)
         }
         several => {
-            let results = reports(several, &|trace, path| report_on(trace, path, chosen(trace, &args.window)?, 0))?;
+            let results =
+                reports(several, &args.window, &|trace, path| report_on(trace, path, chosen(trace, &args.window)?, 0))?;
             results.remark();
             let failure = results.failure();
             let files = results.files.into_iter().map(|(path, result)| (path.display().to_string(), result));

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bubblescope::open::{OpenError, open_watched};
+use bubblescope::open::{OpenError, open_part_watched, open_watched};
 use bubblescope::progress::Watch;
 use bubblescope::trace::Trace;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::args::WindowArgs;
 
 /// A bar over a known number of steps, on standard error; hidden unless that is a terminal.
 pub(crate) fn bar(steps: u64) -> ProgressBar {
@@ -54,13 +56,25 @@ impl Watch for Reading {
 
 /// Opens a recording and shows how far that is.
 pub(crate) fn open(path: &Path) -> Result<Trace, OpenError> {
+    reading(path, |watch| open_watched(path, watch))
+}
+
+/// Opens as much of a recording as a window needs, and shows how far that is.
+pub(crate) fn open_for(path: &Path, window: &WindowArgs) -> Result<Trace, OpenError> {
+    match window.part() {
+        Some(part) => reading(path, |watch| open_part_watched(path, part, watch)),
+        None => open(path),
+    }
+}
+
+fn reading<T>(path: &Path, open: impl FnOnce(&dyn Watch) -> T) -> T {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent} % of {msg} read") {
         bar.set_style(style);
     }
     bar.set_message(path.display().to_string());
     let reading = Reading(bar);
-    let opened = open_watched(path, &reading);
+    let opened = open(&reading);
     reading.0.finish_and_clear();
     opened
 }

@@ -8,14 +8,15 @@ use std::thread;
 
 use anyhow::{Context as _, anyhow};
 use bubblescope::import::ImportError;
-use bubblescope::open::{OpenError, open, recordings_in};
+use bubblescope::open::{OpenError, open, open_part_watched, recordings_in};
+use bubblescope::progress::Unwatched;
 use bubblescope::report::Report;
 use bubblescope::report::ranks::Ranks;
 use bubblescope::trace::Trace;
 use bubblescope::trace::file::TraceFileError;
 
 use crate::analyze::{chosen, report_with};
-use crate::args::AnalyzeArgs;
+use crate::args::{AnalyzeArgs, WindowArgs};
 use crate::exit::{Failure, Outcome};
 use crate::{output, progress};
 
@@ -84,7 +85,7 @@ impl Results {
 
 /// Analyses every file and prints one report.
 pub(crate) fn ranks(args: &AnalyzeArgs) -> Outcome {
-    let results = reports(&args.traces, &|trace, path| {
+    let results = reports(&args.traces, &args.window, &|trace, path| {
         report_with(trace, path, chosen(trace, &args.window)?, args.top, &args.changes)
     })?;
     let failure = results.failure();
@@ -102,11 +103,11 @@ pub(crate) fn ranks(args: &AnalyzeArgs) -> Outcome {
 type Analyse<'a> = &'a (dyn Fn(&Trace, &str) -> Result<Report, Failure> + Sync);
 
 /// The report on every file.
-pub(crate) fn reports(named: &[PathBuf], analyse: Analyse<'_>) -> Result<Results, Failure> {
+pub(crate) fn reports(named: &[PathBuf], window: &WindowArgs, analyse: Analyse<'_>) -> Result<Results, Failure> {
     let (mut files, skipped) = files(named)?;
     let twice = take_repeated(&mut files);
     let mut results = Results { files: Vec::new(), skipped, twice };
-    let all = analyse_all(&files, analyse);
+    let all = analyse_all(&files, window, analyse);
     for (file, result) in files.into_iter().zip(all) {
         match result {
             Err(Refusal::NoRecording) => results.skipped.push(file.path),
@@ -155,7 +156,7 @@ fn take_repeated(files: &mut Vec<File>) -> Vec<PathBuf> {
 }
 
 /// The report on each file, several at a time.
-fn analyse_all(files: &[File], analyse: Analyse<'_>) -> Vec<Result<Report, Refusal>> {
+fn analyse_all(files: &[File], window: &WindowArgs, analyse: Analyse<'_>) -> Vec<Result<Report, Refusal>> {
     let bar = progress::bar(files.len() as u64);
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Result<Report, Refusal>>>> = Mutex::new(files.iter().map(|_| None).collect());
@@ -167,7 +168,7 @@ fn analyse_all(files: &[File], analyse: Analyse<'_>) -> Vec<Result<Report, Refus
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     files.get(index).map(|file| (index, file))
                 } {
-                    let result = one(file, analyse);
+                    let result = one(file, window, analyse);
                     if let Ok(mut results) = results.lock() {
                         results[index] = Some(result);
                     }
@@ -182,8 +183,12 @@ fn analyse_all(files: &[File], analyse: Analyse<'_>) -> Vec<Result<Report, Refus
     results.into_iter().map(|result| result.unwrap_or_else(lost)).collect()
 }
 
-fn one(file: &File, analyse: Analyse<'_>) -> Result<Report, Refusal> {
-    let trace = open(&file.path).map_err(|error| match error {
+fn one(file: &File, window: &WindowArgs, analyse: Analyse<'_>) -> Result<Report, Refusal> {
+    let opened = match window.part() {
+        Some(part) => open_part_watched(&file.path, part, &Unwatched),
+        None => open(&file.path),
+    };
+    let trace = opened.map_err(|error| match error {
         error if file.found && is_foreign(&file.path, &error) => Refusal::NoRecording,
         error => Refusal::Failed(anyhow::Error::from(error).into()),
     })?;

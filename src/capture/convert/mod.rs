@@ -22,7 +22,9 @@ use cupti_sys::bindings;
 use thiserror::Error;
 
 use crate::progress::{Cancelled, Unwatched, Watch, Watched, check};
-use crate::trace::{BuildError, CaptureMode, Ns, ProcessIdx, Recorded, Trace, TraceBuilder, WorkloadRun, rfc3339};
+use crate::trace::{
+    BuildError, CaptureMode, Choice, Ns, ProcessIdx, Recorded, Trace, TraceBuilder, WorkloadRun, rfc3339,
+};
 
 use clock::{Clock, Reference};
 use company::Presence;
@@ -172,7 +174,7 @@ impl<'s> Source<'s> {
     }
 }
 
-/// How much of all spools has been read; each is read twice.
+/// How much of all spools has been read; each is read several times.
 struct Reading<'w> {
     watch: &'w dyn Watch,
     before: u64,
@@ -195,71 +197,177 @@ fn convert<'s>(
     beside: &[Beside],
     watch: &'s dyn Watch,
 ) -> Result<(Trace, Vec<Home>), ConvertError> {
-    let bytes = sources.iter().fold(0_u64, |sum, source| sum.saturating_add(source.bytes()));
-    let mut reading = Reading { watch, before: 0, total: bytes.saturating_mul(2) };
-    let mut surveys = Vec::with_capacity(sources.len());
-    for &source in sources {
-        surveys.push(Survey::of(source.reader(&mut reading)?).map_err(|error| source.failed(error))?);
-    }
-    for (survey, beside) in surveys.iter_mut().zip(beside) {
-        survey.beside.clone_from(beside);
-    }
-    if let ([source], [survey]) = (sources, &mut surveys[..])
-        && survey.buffers == 0
-    {
-        refuse_damage(*source, survey)?;
-    }
-    let mut order: Vec<usize> = (0..sources.len()).collect();
-    order.sort_by_key(|&at| surveys[at].header.start_realtime_ns);
-    let Some(first) = order.first().map(|&at| &surveys[at]) else { return Err(ConvertError::NoSpool) };
-    let mut builder = TraceBuilder::new();
-    describe_source(&mut builder, &first.header);
-    builder.meta.recorded = surveys.iter().map(|survey| recorded(&survey.header)).reduce(both).unwrap_or_default();
-    builder.meta.capture_mode = capture_mode(&surveys);
+    let mut spools = Spools::new(sources.to_vec(), beside, 2, watch)?;
+    let filled = spools.fill(TraceBuilder::new())?;
+    spools.finish(filled)
+}
 
-    let mut devices = Devices::default();
-    let mut namesakes = Namesakes::default();
-    let mut presences = Vec::new();
-    let mut homes = vec![Home { process: ProcessIdx(0), has_its_number: true }; sources.len()];
-    let joined = sources.len() > 1;
-    let reference = order.iter().find_map(|&at| Reference::of(&surveys[at]));
-    for at in order {
-        let (source, survey) = (sources[at], &surveys[at]);
-        let warnings_before = builder.meta.warnings.len();
-        let (mut clock, remark) = Clock::from_anchors(&survey.anchors);
-        builder.meta.warnings.extend(remark);
-        if let Some(reference) = &reference {
-            builder.meta.warnings.extend(reference.align(survey, &mut clock));
+/// A part of spools that is not read yet: it is known how much it is.
+pub(crate) struct Part<'s> {
+    spools: Spools<'s>,
+    choice: Choice,
+}
+
+impl<'s> Part<'s> {
+    /// Looks at a spool to find what belongs to the part of its trace from one moment to another, and `around` it. Keeps
+    /// nothing of it, so that it needs little memory however long the spool is.
+    ///
+    /// # Errors
+    /// As [`trace_from_spools_watched`].
+    pub(crate) fn of_file(
+        path: &'s Path,
+        (from, to): (Option<Ns>, Option<Ns>),
+        around: Ns,
+        watch: &'s dyn Watch,
+    ) -> Result<Self, ConvertError> {
+        Self::of(vec![Source::File(path)], (from, to), around, watch)
+    }
+
+    /// The same of spools in memory.
+    #[cfg(test)]
+    pub(crate) fn of_bytes(
+        spools: &[&'s [u8]],
+        (from, to): (Option<Ns>, Option<Ns>),
+        around: Ns,
+    ) -> Result<Self, ConvertError> {
+        let sources = spools.iter().enumerate().map(|(at, bytes)| Source::Memory(at, bytes)).collect();
+        Self::of(sources, (from, to), around, &Unwatched)
+    }
+
+    fn of(
+        sources: Vec<Source<'s>>,
+        (from, to): (Option<Ns>, Option<Ns>),
+        around: Ns,
+        watch: &'s dyn Watch,
+    ) -> Result<Self, ConvertError> {
+        // To survey it, to measure it, to choose, and to take the part.
+        let mut spools = Spools::new(sources, &[], 4, watch)?;
+        let extent = spools.fill(TraceBuilder::measuring())?.builder.measured();
+        let choice = Choice::new(extent, from, to, around);
+        let choice = spools.fill(TraceBuilder::choosing(choice))?.builder.chosen();
+        Ok(Self { spools, choice })
+    }
+
+    /// How many of so many events are in it, but for a few.
+    pub(crate) fn share(&self) -> (u64, u64) {
+        self.choice.share()
+    }
+
+    /// Makes a trace of it, which is what [`Trace::part`] gives of the whole.
+    ///
+    /// # Errors
+    /// As [`trace_from_spools_watched`].
+    pub(crate) fn read(mut self) -> Result<Trace, ConvertError> {
+        let filled = self.spools.fill(TraceBuilder::of_part(self.choice))?;
+        self.spools.finish(filled).map(|(trace, _)| trace)
+    }
+}
+
+/// Spools that were surveyed, which can be read again and again.
+struct Spools<'s> {
+    sources: Vec<Source<'s>>,
+    surveys: Vec<Survey>,
+    /// The order of their start.
+    order: Vec<usize>,
+    reading: Reading<'s>,
+}
+
+/// A builder that was given every record of all spools.
+struct Filled {
+    builder: TraceBuilder,
+    presences: Vec<Presence>,
+    homes: Vec<Home>,
+}
+
+impl<'s> Spools<'s> {
+    /// Surveys spools that are read so many times, this one included.
+    fn new(
+        sources: Vec<Source<'s>>,
+        beside: &[Beside],
+        times: u64,
+        watch: &'s dyn Watch,
+    ) -> Result<Self, ConvertError> {
+        let bytes = sources.iter().fold(0_u64, |sum, source| sum.saturating_add(source.bytes()));
+        let mut reading = Reading { watch, before: 0, total: bytes.saturating_mul(times) };
+        let mut surveys = Vec::with_capacity(sources.len());
+        for &source in &sources {
+            surveys.push(Survey::of(source.reader(&mut reading)?).map_err(|error| source.failed(error))?);
         }
-        if builder.meta.workload.is_none() {
-            builder.meta.workload = workload(survey, &clock);
+        for (survey, beside) in surveys.iter_mut().zip(beside) {
+            survey.beside.clone_from(beside);
         }
-        count_losses(&mut builder, survey);
-        let index = builder.separate_process(Some(survey.header.pid));
-        let identity = Identity::of(survey, &clock);
-        let namesake = namesakes.add(&identity);
-        homes[at] = Home { process: index, has_its_number: namesake.is_none_or(Namesake::has_the_number) };
-        presences.push(Presence::of(survey, &clock, identity, index));
-        let local = devices.of_process(survey);
-        let mut process = ProcessConverter::new(&mut builder, local, survey, clock, index, namesake);
-        for chunk in source.reader(&mut reading)? {
-            check(watch)?;
-            // The survey has seen the same error and reported it.
-            let Ok(chunk) = chunk else { break };
-            process.chunk(chunk);
+        if let ([source], [survey]) = (&sources[..], &mut surveys[..])
+            && survey.buffers == 0
+        {
+            refuse_damage(*source, survey)?;
         }
-        process.finish();
-        if joined {
-            let pid = survey.header.pid;
-            for warning in &mut builder.meta.warnings[warnings_before..] {
-                *warning = format!("process {pid}: {warning}");
+        let mut order: Vec<usize> = (0..sources.len()).collect();
+        order.sort_by_key(|&at| surveys[at].header.start_realtime_ns);
+        if order.is_empty() {
+            return Err(ConvertError::NoSpool);
+        }
+        Ok(Self { sources, surveys, order, reading })
+    }
+
+    /// Reads all of them into a builder.
+    fn fill(&mut self, mut builder: TraceBuilder) -> Result<Filled, ConvertError> {
+        let Self { sources, surveys, order, reading } = self;
+        if let Some(&first) = order.first() {
+            describe_source(&mut builder, &surveys[first].header);
+        }
+        builder.meta.recorded = surveys.iter().map(|survey| recorded(&survey.header)).reduce(both).unwrap_or_default();
+        builder.meta.capture_mode = capture_mode(surveys);
+
+        let mut devices = Devices::default();
+        let mut namesakes = Namesakes::default();
+        let mut presences = Vec::new();
+        let mut homes = vec![Home { process: ProcessIdx(0), has_its_number: true }; sources.len()];
+        let joined = sources.len() > 1;
+        let reference = order.iter().find_map(|&at| Reference::of(&surveys[at]));
+        for &at in order.iter() {
+            let (source, survey) = (sources[at], &surveys[at]);
+            let warnings_before = builder.meta.warnings.len();
+            let (mut clock, remark) = Clock::from_anchors(&survey.anchors);
+            builder.meta.warnings.extend(remark);
+            if let Some(reference) = &reference {
+                builder.meta.warnings.extend(reference.align(survey, &mut clock));
+            }
+            if builder.meta.workload.is_none() {
+                builder.meta.workload = workload(survey, &clock);
+            }
+            count_losses(&mut builder, survey);
+            let index = builder.separate_process(Some(survey.header.pid));
+            let identity = Identity::of(survey, &clock);
+            let namesake = namesakes.add(&identity);
+            homes[at] = Home { process: index, has_its_number: namesake.is_none_or(Namesake::has_the_number) };
+            presences.push(Presence::of(survey, &clock, identity, index));
+            let local = devices.of_process(survey);
+            let mut process = ProcessConverter::new(&mut builder, local, survey, clock, index, namesake);
+            for chunk in source.reader(reading)? {
+                check(reading.watch)?;
+                // The survey has seen the same error and reported it.
+                let Ok(chunk) = chunk else { break };
+                process.chunk(chunk);
+            }
+            process.finish();
+            if joined {
+                let pid = survey.header.pid;
+                for warning in &mut builder.meta.warnings[warnings_before..] {
+                    *warning = format!("process {pid}: {warning}");
+                }
             }
         }
+        Ok(Filled { builder, presences, homes })
     }
-    let mut trace = builder.finish_watched(watch)?;
-    company::state_parts(&mut trace, &presences);
-    company::state_beside(&mut trace, &surveys);
-    Ok((trace, homes))
+
+    /// Makes the trace.
+    fn finish(self, filled: Filled) -> Result<(Trace, Vec<Home>), ConvertError> {
+        let Filled { builder, presences, homes } = filled;
+        let mut trace = builder.finish_watched(self.reading.watch)?;
+        company::state_parts(&mut trace, &presences);
+        company::state_beside(&mut trace, &self.surveys);
+        Ok((trace, homes))
+    }
 }
 
 /// Of a spool without records, an empty trace would hide that it was cut or damaged before the first.

@@ -3,7 +3,7 @@
 use cupti::decode::{self, ApiDomain, CorrelationExtender, NOT_APPLICABLE, Record, records};
 use cupti::spool::{Chunk, Strings};
 use cupti_sys::bindings as c;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::clock::Clock;
 use super::devices::{LocalDevices, device_in_trace};
@@ -36,6 +36,8 @@ pub(super) struct ProcessConverter<'b> {
     ranges: FxHashMap<u32, HalfRange>,
     /// Records that name a context whose device is told by others, perhaps later.
     later: Vec<Later>,
+    /// The places of those that are not kept.
+    places: FxHashSet<Place>,
     null_streams: Vec<(u32, u32)>,
     unreadable: u64,
 }
@@ -47,11 +49,30 @@ enum HalfRange {
     Closed { end: i64 },
 }
 
-/// A record that is converted when all contexts are known, with its extended correlation id.
+/// A context and a stream as a record names them, and its device if it does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    device: Option<u32>,
+    context: u32,
+    stream: u32,
+}
+
+/// A record that is converted when all contexts are known. What it says of context and stream is filled in then.
 enum Later {
-    Sync(decode::Synchronization, CorrelationId),
-    Event(decode::CudaEvent, CorrelationId),
+    Sync(SyncInput, Place),
+    Event(EventInput, Place),
     Stream(decode::Stream),
+    /// The first of the records at a place that are not kept.
+    Other(Place),
+}
+
+impl Later {
+    fn place(&self) -> Option<Place> {
+        match self {
+            Self::Sync(_, place) | Self::Event(_, place) | Self::Other(place) => Some(*place),
+            Self::Stream(_) => None,
+        }
+    }
 }
 
 impl<'b> ProcessConverter<'b> {
@@ -87,6 +108,7 @@ impl<'b> ProcessConverter<'b> {
             correlations: CorrelationExtender::new(),
             ranges: FxHashMap::default(),
             later: Vec::new(),
+            places: FxHashSet::default(),
             null_streams: Vec::new(),
             unreadable: 0,
         }
@@ -113,11 +135,24 @@ impl<'b> ProcessConverter<'b> {
 
     /// Converts what had to wait for the end of the spool.
     pub(super) fn finish(mut self) {
-        for later in std::mem::take(&mut self.later) {
+        let later = std::mem::take(&mut self.later);
+        for place in later.iter().filter_map(Later::place) {
+            if let (Some(device), Some(context)) = (place.device, applicable(place.context)) {
+                self.context(device, context);
+            }
+        }
+        for later in later {
             match later {
-                Later::Sync(sync, correlation) => self.sync(&sync, correlation),
-                Later::Event(event, correlation) => self.event(&event, correlation),
+                Later::Sync(mut sync, place) => {
+                    (sync.context, sync.stream) = self.home(place);
+                    self.builder.push_sync(sync);
+                }
+                Later::Event(mut event, place) => {
+                    (event.context, event.stream) = self.home(place);
+                    self.builder.push_event(event);
+                }
                 Later::Stream(stream) => self.stream_kind(&stream),
+                Later::Other(place) => drop(self.home(place)),
             }
         }
         for (context, stream) in std::mem::take(&mut self.null_streams) {
@@ -144,14 +179,8 @@ impl<'b> ProcessConverter<'b> {
             Record::GraphTrace(graph) => self.graph(graph),
             Record::DeviceGraphTrace(graph) => self.device_graph(graph),
             Record::Api(call) => self.call(call),
-            Record::Synchronization(sync) => {
-                let correlation = self.correlation(sync.correlation_id);
-                self.later.push(Later::Sync(*sync, correlation));
-            }
-            Record::CudaEvent(event) => {
-                let correlation = self.correlation(event.correlation_id);
-                self.later.push(Later::Event(*event, correlation));
-            }
+            Record::Synchronization(sync) => self.sync(sync),
+            Record::CudaEvent(event) => self.event(event),
             Record::Stream(stream) => self.later.push(Later::Stream(*stream)),
             Record::Overhead(overhead) => self.overhead(overhead),
             Record::Jit(jit) => self.jit(jit),
@@ -373,7 +402,8 @@ impl<'b> ProcessConverter<'b> {
         })
     }
 
-    fn sync(&mut self, sync: &decode::Synchronization, correlation: CorrelationId) {
+    fn sync(&mut self, sync: &decode::Synchronization) {
+        let correlation = self.correlation(sync.correlation_id);
         let kind = match sync.sync_type {
             c::CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE => SyncKind::Event,
             c::CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT => SyncKind::StreamWaitEvent,
@@ -384,43 +414,55 @@ impl<'b> ProcessConverter<'b> {
                 return;
             }
         };
-        let (context, stream) = self.home(sync.context_id, sync.stream_id);
         let input = SyncInput {
             start: self.clock.time(sync.start),
             end: self.clock.time(sync.end),
             kind,
             process: self.process,
-            context,
-            stream,
+            context: None,
+            stream: None,
             event: applicable(sync.cuda_event_id),
             event_sync: event_sync(sync.cuda_event_sync_id),
             awaited_record: CorrelationId::NONE,
             correlation,
         };
-        self.builder.push_sync(input);
+        let place = Place { device: None, context: sync.context_id, stream: sync.stream_id };
+        if self.builder.takes_sync(&input) {
+            self.later.push(Later::Sync(input, place));
+        } else {
+            self.other(place);
+        }
     }
 
-    fn event(&mut self, event: &decode::CudaEvent, correlation: CorrelationId) {
-        if let Some(device) = event.device_id.filter(|_| applicable(event.context_id).is_some()) {
-            self.context(device, event.context_id);
-        }
-        let (context, stream) = self.home(event.context_id, event.stream_id);
+    fn event(&mut self, event: &decode::CudaEvent) {
         let input = EventInput {
             process: self.process,
-            context,
-            stream,
+            context: None,
+            stream: None,
             event: event.event_id,
             event_sync: event_sync(event.cuda_event_sync_id),
             device_time: self.clock.time(event.device_timestamp.unwrap_or(0)),
-            correlation,
+            correlation: self.correlation(event.correlation_id),
         };
-        self.builder.push_event(input);
+        let place = Place { device: event.device_id, context: event.context_id, stream: event.stream_id };
+        if self.builder.takes_event(&input) {
+            self.later.push(Later::Event(input, place));
+        } else {
+            self.other(place);
+        }
     }
 
-    /// The context and the stream of a record without a device, as far as they apply and are known.
-    fn home(&mut self, context: u32, stream: u32) -> (Option<ContextIdx>, Option<StreamIdx>) {
-        let context = applicable(context).and_then(|id| self.builder.find_context(self.process, id));
-        let stream = context.and_then(|context| Some(self.builder.stream(context, applicable(stream)?)));
+    /// Remembers where something happened that is not kept.
+    fn other(&mut self, place: Place) {
+        if self.places.insert(place) {
+            self.later.push(Later::Other(place));
+        }
+    }
+
+    /// The context and the stream of a record, as far as they apply and are known.
+    fn home(&mut self, place: Place) -> (Option<ContextIdx>, Option<StreamIdx>) {
+        let context = applicable(place.context).and_then(|id| self.builder.find_context(self.process, id));
+        let stream = context.and_then(|context| Some(self.builder.stream(context, applicable(place.stream)?)));
         (context, stream)
     }
 

@@ -7,6 +7,7 @@ use super::super::model::{Calls, EventRecord, HostFunction, NamedRange, Ops, Ove
 use super::super::names::Names;
 use super::super::time::{Interval, Ns};
 use super::super::{derived, link};
+use super::intake::Intake;
 use super::order::{RangeInput, call_order, op_order, range_order};
 use super::{CallInput, EventInput, OpInput, SyncInput, TraceBuilder};
 use crate::progress::{Cancelled, Unwatched, Watch, check};
@@ -31,6 +32,9 @@ pub enum BuildError {
 impl TraceBuilder {
     /// The earliest and the latest moment of any record.
     fn bounds(&self) -> Option<(i64, i64)> {
+        if let Intake::Part(part) = &self.intake {
+            return part.0.bounds();
+        }
         let ops = self.ops.iter().map(|(op, _)| (op.start, op.end.max(op.start)));
         let calls = self.calls.iter().map(|call| (call.start, call.end));
         let syncs = self.syncs.iter().map(|sync| (sync.start, sync.end));
@@ -125,6 +129,9 @@ impl TraceBuilder {
         trace.streams = self.streams;
         trace.threads = self.threads;
         trace.details = self.details;
+        if let Intake::Part(part) = self.intake {
+            trace.rest = (part.1.events > 0).then(|| Box::new(part.1));
+        }
         derived::set_lanes(&mut trace);
         link::link(&mut trace);
         Ok(trace)

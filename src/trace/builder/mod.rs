@@ -2,6 +2,7 @@
 
 mod finish;
 mod input;
+mod intake;
 mod order;
 
 use rustc_hash::FxHashMap;
@@ -11,9 +12,11 @@ use super::meta::Meta;
 use super::model::{Context, Detail, Device, OverheadKind, Process, RangeKind, Stream, StreamKind, Thread};
 use super::names::Names;
 use super::outline::Outline;
+use super::part::{CallSeen, EventAwaited, OpSeen, RecordSeen, Seen};
 
 pub use finish::BuildError;
 pub use input::{CallInput, EventInput, OpInput, SyncInput};
+use intake::Intake;
 
 /// Collects records in any order and makes a [`Trace`](super::Trace) of them.
 ///
@@ -28,6 +31,8 @@ pub struct TraceBuilder {
     pub drop_duplicates: bool,
     /// The moment that becomes the trace's zero when there is no record of which it could be the first.
     pub zero: i64,
+    /// What is done with events.
+    intake: Intake,
     names: Names,
     processes: Vec<Process>,
     process_ids: FxHashMap<u32, ProcessIdx>,
@@ -247,35 +252,93 @@ impl TraceBuilder {
             self.meta.losses.ops_without_time += 1;
         } else if !possible(op.start, if op.end == 0 { op.start } else { op.end }) {
             self.meta.losses.impossible_times += 1;
-        } else {
+        } else if self.takes_op(&op) {
             let detail = self.detail(op.detail);
             self.ops.push((op, detail));
         }
     }
 
+    fn takes_op(&mut self, op: &OpInput) -> bool {
+        if matches!(self.intake, Intake::All) {
+            return true;
+        }
+        let Stream { process, context, .. } = self.streams[op.stream.index()];
+        let end = if op.end == 0 { Seen::OPEN } else { op.end };
+        let seen = Seen { process, start: op.start, end, id: op.correlation };
+        let device = self.contexts[context.index()].device;
+        let takes = self.intake.op(&seen, &OpSeen { process, device, name: op.name, graph: op.graph });
+        if !takes {
+            self.meta.losses.unfinished_ops += u64::from(op.end == 0);
+        }
+        takes
+    }
+
     /// Adds an API call.
     pub fn push_call(&mut self, call: CallInput) {
-        if self.check(call.start, call.end) {
+        if self.check(call.start, call.end) && self.takes_call(&call) {
             self.calls.push(call);
         }
     }
 
+    fn takes_call(&mut self, call: &CallInput) -> bool {
+        if matches!(self.intake, Intake::All) {
+            return true;
+        }
+        let process = self.threads[call.thread.index()].process;
+        let seen = Seen { process, start: call.start, end: call.end, id: call.correlation };
+        let CallInput { thread, name, result, .. } = *call;
+        self.intake.call(&seen, &CallSeen { process, thread, name, result }, &self.names)
+    }
+
     /// Adds a synchronisation. A stream that is known tells the context, and a context the process.
     pub fn push_sync(&mut self, mut sync: SyncInput) {
-        if self.check(sync.start, sync.end) {
+        if self.takes_sync(&sync) {
             (sync.process, sync.context) = self.home(sync.process, sync.context, sync.stream);
             self.syncs.push(sync);
         }
     }
 
+    /// Whether a synchronisation is to be added, for those who add it only later, when its stream and context are known:
+    /// they are of its process. One that is not has been taken account of.
+    pub(crate) fn takes_sync(&mut self, sync: &SyncInput) -> bool {
+        if !self.check(sync.start, sync.end) {
+            return false;
+        }
+        if matches!(self.intake, Intake::All) {
+            return true;
+        }
+        let (process, _) = self.home(sync.process, sync.context, sync.stream);
+        let seen = Seen { process, start: sync.start, end: sync.end, id: sync.correlation };
+        let awaited = EventAwaited { event_sync: sync.event_sync, record: sync.awaited_record, event: sync.event };
+        self.intake.sync(&seen, &awaited)
+    }
+
     /// Adds an event record. A stream that is known tells the context, and a context the process. A device time that
     /// cannot be true is counted and left out.
     pub fn push_event(&mut self, mut event: EventInput) {
+        if !self.takes_event(&event) {
+            return;
+        }
         if !self.check(event.device_time, event.device_time) {
             event.device_time = 0;
         }
         (event.process, event.context) = self.home(event.process, event.context, event.stream);
         self.events.push(event);
+    }
+
+    /// Whether an event record is to be added, for those who add it only later, when its stream and context are known:
+    /// they are of its process. One that is not has been taken account of.
+    pub(crate) fn takes_event(&mut self, event: &EventInput) -> bool {
+        if matches!(self.intake, Intake::All) {
+            return true;
+        }
+        let (process, _) = self.home(event.process, event.context, event.stream);
+        let EventInput { event: handle, event_sync, correlation: id, .. } = *event;
+        let takes = self.intake.record(&RecordSeen { process, id, event_sync, event: handle });
+        if !takes {
+            self.check(event.device_time, event.device_time);
+        }
+        takes
     }
 
     /// The process and context of a record, as far as its stream and context tell.
@@ -298,14 +361,16 @@ impl TraceBuilder {
         correlation: CorrelationId,
         graph: GraphId,
     ) {
-        if self.check(start, end) {
+        let process = self.streams[stream.index()].process;
+        if self.takes(process, start, end, correlation) {
             self.host_functions.push((start, end, stream, correlation, graph));
         }
     }
 
     /// Adds a named range. Times are absolute.
     pub fn push_range(&mut self, start: i64, end: i64, thread: ThreadIdx, name: NameId, kind: RangeKind) {
-        if self.check(start, end) {
+        let process = self.threads[thread.index()].process;
+        if self.takes(process, start, end, CorrelationId::NONE) {
             self.ranges.push((start, end, thread, name, kind));
         }
     }
@@ -320,10 +385,15 @@ impl TraceBuilder {
         thread: Option<ThreadIdx>,
         correlation: CorrelationId,
     ) {
-        if self.check(start, end) {
-            let process = thread.map_or(process, |thread| self.threads[thread.index()].process);
+        let process = thread.map_or(process, |thread| self.threads[thread.index()].process);
+        if self.takes(process, start, end, CorrelationId::NONE) {
             self.overheads.push((start, end, kind, process, thread, correlation));
         }
+    }
+
+    /// Whether an event is to be added that belongs to others by its correlation id, if it has one.
+    fn takes(&mut self, process: ProcessIdx, start: i64, end: i64, id: CorrelationId) -> bool {
+        self.check(start, end) && self.intake.other(&Seen { process, start, end, id })
     }
 
     /// Whether a record's times are possible; counts it when not.

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::super::ids::{CorrelationId, DeviceIdx, NameId, StreamIdx, ThreadIdx};
 use super::super::model::RangeKind;
+use super::intake::Intake;
 use super::{CallInput, OpInput, TraceBuilder};
 
 impl TraceBuilder {
@@ -54,6 +55,9 @@ impl TraceBuilder {
         self.calls.iter_mut().for_each(|call| call.thread = moved(call.thread));
         self.ranges.iter_mut().for_each(|range| range.2 = moved(range.2));
         self.overheads.iter_mut().for_each(|overhead| overhead.4 = overhead.4.map(moved));
+        if let Intake::Part(part) = &mut self.intake {
+            part.1.reorder(&devices, &threads);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Spools made by hand, record by record.
 
 mod damage;
+mod part;
 mod processes;
 mod records;
 mod unrecorded;

@@ -1,0 +1,525 @@
+//! A part of a recording, with what its analysis has to know of the rest.
+//!
+//! A part is asked for as an interval, and reaches [`SURROUNDINGS`] further on both sides. It holds
+//!
+//! * every event that touches its reach,
+//! * every op, call, synchronisation, event record and host function that has the correlation id of one of those,
+//! * the records of the events that its synchronisations wait for,
+//! * where it holds the body of a conditional node, which names no launch, the last graph launches before it.
+//!
+//! Names and lanes stay as they are in the whole recording, and so do its start, from which time is counted, and its
+//! end. What else there is, [`Rest`] tells. Whether events come one by one or lie in a trace, the part is the same.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::mem;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::api::ApiKind;
+use super::ids::{CallIdx, CorrelationId, DeviceIdx, GraphId, NameId, OpIdx, ProcessIdx, ThreadIdx};
+use super::model::{Calls, EventRecord, Ops, Sync, Trace};
+use super::names::Names;
+use super::time::{Interval, Ns};
+use super::{derived, link};
+
+/// How far a part reaches beyond the interval that is asked for: 1 s. What is usual in the program is taken from there
+/// too, and whatever a bubble in the interval has to do with began less than that before, or is joined to it by its
+/// correlation id.
+pub const SURROUNDINGS: Ns = Ns::from_us(1_000_000);
+
+/// So many graph launches before a part are kept for conditional nodes' bodies in it: more than can be enqueued at once
+/// in practice, as each holds up the host when the device's queue is full (1,024 launches).
+const GRAPH_LAUNCHES: usize = 1_024;
+
+/// What is known of a recording beyond the events that a trace holds of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rest {
+    /// The part of which every event is in the trace.
+    pub reach: Interval,
+    /// How many events are not in the trace.
+    pub events: u64,
+    /// From the first op's start to the last one's end in the whole recording.
+    pub work: Interval,
+    /// What ops that are not in the trace are named, where they ran and on which side of [`Self::reach`].
+    pub ops: FxHashSet<(ProcessIdx, DeviceIdx, NameId, Side)>,
+    /// The graphs that those of them are of that began before.
+    pub graphs_before: FxHashSet<(ProcessIdx, GraphId)>,
+    /// What calls that are not in the trace are named, and what they returned.
+    pub calls: FxHashSet<(ProcessIdx, NameId, i32)>,
+    /// How many calls of each thread are not in the trace.
+    pub thread_calls: BTreeMap<ThreadIdx, u64>,
+}
+
+/// On which side of what a part reaches to something began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Before it.
+    Before,
+    /// After it.
+    After,
+}
+
+impl Rest {
+    /// Whether ops that are not in the trace ran on a device, on that side of [`Self::reach`].
+    pub fn worked(&self, device: DeviceIdx, side: Side) -> bool {
+        self.ops.iter().any(|&(_, of, _, on)| (of, on) == (device, side))
+    }
+
+    /// Takes account of an op that is not in the trace.
+    fn op(&mut self, op: &OpSeen, side: Side) {
+        self.events += 1;
+        self.ops.insert((op.process, op.device, op.name, side));
+        if side == Side::Before && op.graph.is_some() {
+            self.graphs_before.insert((op.process, op.graph));
+        }
+    }
+
+    /// Takes account of a call that is not in the trace.
+    fn call(&mut self, call: &CallSeen) {
+        self.events += 1;
+        self.calls.insert((call.process, call.name, call.result));
+        *self.thread_calls.entry(call.thread).or_default() += 1;
+    }
+
+    /// Follows devices and threads to their new positions.
+    pub(super) fn reorder(&mut self, devices: &[u32], threads: &[u32]) {
+        let ops = mem::take(&mut self.ops).into_iter();
+        self.ops = ops
+            .map(|(process, device, name, side)| (process, DeviceIdx(devices[device.index()]), name, side))
+            .collect();
+        let calls = mem::take(&mut self.thread_calls).into_iter();
+        self.thread_calls = calls.map(|(thread, calls)| (ThreadIdx(threads[thread.index()]), calls)).collect();
+    }
+}
+
+/// When something was, and to what it belongs. Times count from any moment, but always from the same.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) process: ProcessIdx,
+    pub(super) start: i64,
+    /// [`Self::OPEN`] of an op that was still running at the end.
+    pub(super) end: i64,
+    /// [`CorrelationId::NONE`] for what belongs to nothing else.
+    pub(super) id: CorrelationId,
+}
+
+impl Seen {
+    /// The end of what was still running at the end. No record that a trace takes has such a time.
+    pub(super) const OPEN: i64 = i64::MAX;
+
+    fn of(process: ProcessIdx, interval: Interval, id: CorrelationId) -> Self {
+        Self { process, start: interval.start.0, end: interval.end.0, id }
+    }
+}
+
+/// What matters of an op.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpSeen {
+    pub(super) process: ProcessIdx,
+    pub(super) device: DeviceIdx,
+    pub(super) name: NameId,
+    pub(super) graph: GraphId,
+}
+
+/// What matters of a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallSeen {
+    pub(super) process: ProcessIdx,
+    pub(super) thread: ThreadIdx,
+    pub(super) name: NameId,
+    pub(super) result: i32,
+}
+
+/// What matters of a synchronisation: which event's record it waits for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EventAwaited {
+    pub(super) event_sync: Option<u64>,
+    pub(super) record: CorrelationId,
+    pub(super) event: Option<u32>,
+}
+
+/// What matters of an event's record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordSeen {
+    pub(super) process: ProcessIdx,
+    pub(super) id: CorrelationId,
+    pub(super) event_sync: Option<u64>,
+    pub(super) event: u32,
+}
+
+/// From the first to the last moment of any record, where there is any, and of any op.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    whole: Option<(i64, i64)>,
+    work: Option<(i64, i64)>,
+    /// Whether some op was still running at the end.
+    unfinished: bool,
+    /// How many events there are.
+    events: u64,
+}
+
+impl Extent {
+    pub(super) fn include(&mut self, seen: &Seen) {
+        self.events += 1;
+        widen(&mut self.whole, seen);
+    }
+
+    pub(super) fn include_op(&mut self, seen: &Seen) {
+        self.include(seen);
+        widen(&mut self.work, seen);
+        self.unfinished |= seen.end == Seen::OPEN;
+    }
+
+    /// The first and the last moment.
+    pub(super) fn bounds(&self) -> Option<(i64, i64)> {
+        self.whole
+    }
+
+    /// From the first op's start to the last one's end, from the first moment on.
+    fn work(&self) -> Interval {
+        let (Some((origin, last)), Some((start, end))) = (self.whole, self.work) else { return Interval::default() };
+        let end = if self.unfinished { last } else { end };
+        Interval::new(Ns(start.saturating_sub(origin)), Ns(end.saturating_sub(origin)))
+    }
+}
+
+fn widen(extent: &mut Option<(i64, i64)>, seen: &Seen) {
+    let (start, end) = extent.unwrap_or((i64::MAX, i64::MIN));
+    let last = if seen.end == Seen::OPEN { seen.start } else { seen.end };
+    *extent = Some((start.min(seen.start), end.max(last)));
+}
+
+/// Which events belong to a part: all are shown to it once, and then it can tell.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    extent: Extent,
+    /// The first and the last moment that the part reaches to; the other way round when there is none.
+    reach: (i64, i64),
+    ids: FxHashSet<(ProcessIdx, CorrelationId)>,
+    event_syncs: FxHashSet<(ProcessIdx, u64)>,
+    records: FxHashSet<(ProcessIdx, CorrelationId)>,
+    /// Events that are awaited by waits that do not tell which of their records they mean.
+    handles: FxHashSet<(ProcessIdx, u32)>,
+    /// Processes with the body of a conditional node in the part.
+    with_bodies: FxHashSet<ProcessIdx>,
+    /// The last graph launches of each process before the part.
+    graph_launches: FxHashMap<ProcessIdx, BinaryHeap<Reverse<(i64, CorrelationId)>>>,
+    /// Which names are of calls that launch graphs, as far as known.
+    launches_graphs: Vec<Option<bool>>,
+    touching: u64,
+}
+
+impl Choice {
+    /// For the part from one moment to another, counted from the first of the `extent`, with so much around.
+    pub(crate) fn new(extent: Extent, from: Option<Ns>, to: Option<Ns>, around: Ns) -> Self {
+        let (origin, end) = extent.whole.unwrap_or_default();
+        let last = end.saturating_sub(origin);
+        let (from, to) = (from.map_or(0, |from| from.0.max(0)), to.map_or(last, |to| to.0.min(last)));
+        let reach = if from < to {
+            let at = |offset: i64| origin.saturating_add(offset);
+            (at(from.saturating_sub(around.0)), at(to.saturating_add(around.0)))
+        } else {
+            (i64::MAX, i64::MIN)
+        };
+        Self {
+            extent,
+            reach,
+            ids: FxHashSet::default(),
+            event_syncs: FxHashSet::default(),
+            records: FxHashSet::default(),
+            handles: FxHashSet::default(),
+            with_bodies: FxHashSet::default(),
+            graph_launches: FxHashMap::default(),
+            launches_graphs: Vec::new(),
+            touching: 0,
+        }
+    }
+
+    /// The first and the last moment of all events.
+    pub(super) fn bounds(&self) -> Option<(i64, i64)> {
+        self.extent.whole
+    }
+
+    /// How many events touch the part, of how many.
+    pub(crate) fn share(&self) -> (u64, u64) {
+        (self.touching, self.extent.events)
+    }
+
+    /// What is known of the rest before anything of it is seen.
+    pub(super) fn rest(&self) -> Rest {
+        let (origin, end) = self.extent.whole.unwrap_or_default();
+        let whole = Interval::new(Ns::ZERO, Ns(end.saturating_sub(origin)));
+        let at = |moment: i64| Ns(moment.saturating_sub(origin));
+        let reach = if self.reach.0 <= self.reach.1 {
+            Interval::new(at(self.reach.0), at(self.reach.1)).intersect(whole)
+        } else {
+            Interval::default()
+        };
+        Rest { reach, work: self.extent.work(), ..Rest::default() }
+    }
+
+    fn touches(&self, seen: &Seen) -> bool {
+        seen.start <= self.reach.1 && seen.end >= self.reach.0
+    }
+
+    /// Looks at an event that belongs to others by its correlation id, if it has one.
+    pub(super) fn look(&mut self, seen: &Seen) -> bool {
+        let touches = self.touches(seen);
+        if touches {
+            self.touching += 1;
+            if seen.id.is_some() {
+                self.ids.insert((seen.process, seen.id));
+            }
+        }
+        touches
+    }
+
+    pub(super) fn look_at_op(&mut self, seen: &Seen, graph: GraphId) {
+        if self.look(seen) && graph.is_some() && !seen.id.is_some() {
+            self.with_bodies.insert(seen.process);
+        }
+    }
+
+    pub(super) fn look_at_call(&mut self, seen: &Seen, call: &CallSeen, names: &Names) {
+        if self.look(seen) || seen.start >= self.reach.0 || call.result != 0 || !seen.id.is_some() {
+            return;
+        }
+        if self.launches_graphs.len() <= call.name.index() {
+            self.launches_graphs.resize(names.len().max(call.name.index() + 1), None);
+        }
+        let launches_graph = *self.launches_graphs[call.name.index()]
+            .get_or_insert_with(|| ApiKind::of(names.get(call.name)) == ApiKind::GraphLaunch);
+        if launches_graph {
+            let latest = self.graph_launches.entry(seen.process).or_default();
+            latest.push(Reverse((seen.start, seen.id)));
+            if latest.len() > GRAPH_LAUNCHES {
+                latest.pop();
+            }
+        }
+    }
+
+    pub(super) fn look_at_sync(&mut self, seen: &Seen, awaited: &EventAwaited) {
+        if !self.look(seen) {
+            return;
+        }
+        if let Some(id) = awaited.event_sync {
+            self.event_syncs.insert((seen.process, id));
+        } else if awaited.record.is_some() {
+            self.records.insert((seen.process, awaited.record));
+        } else if let Some(event) = awaited.event {
+            self.handles.insert((seen.process, event));
+        }
+    }
+
+    /// Ends the look at all events.
+    pub(super) fn settle(&mut self) {
+        for process in &self.with_bodies {
+            let latest = self.graph_launches.remove(process).unwrap_or_default();
+            self.ids.extend(latest.into_iter().map(|Reverse((_, id))| (*process, id)));
+        }
+        self.graph_launches = FxHashMap::default();
+    }
+
+    /// Whether the part has an event that was looked at.
+    pub(super) fn has(&self, seen: &Seen) -> bool {
+        self.touches(seen) || (seen.id.is_some() && self.ids.contains(&(seen.process, seen.id)))
+    }
+
+    /// Whether the part has an op; what it has not is taken account of.
+    pub(super) fn has_op(&self, seen: &Seen, op: &OpSeen, rest: &mut Rest) -> bool {
+        let has = self.has(seen);
+        if !has {
+            rest.op(op, if seen.start < self.reach.0 { Side::Before } else { Side::After });
+        }
+        has
+    }
+
+    /// Whether the part has a call; what it has not is taken account of.
+    pub(super) fn has_call(&self, seen: &Seen, call: &CallSeen, rest: &mut Rest) -> bool {
+        let has = self.has(seen);
+        if !has {
+            rest.call(call);
+        }
+        has
+    }
+
+    /// Whether the part has the record of an event.
+    pub(super) fn has_record(&self, record: &RecordSeen) -> bool {
+        let by_id = (record.process, record.id);
+        let known = |ids: &FxHashSet<_>| record.id.is_some() && ids.contains(&by_id);
+        known(&self.ids)
+            || known(&self.records)
+            || record.event_sync.is_some_and(|id| self.event_syncs.contains(&(record.process, id)))
+            || self.handles.contains(&(record.process, record.event))
+    }
+}
+
+impl Trace {
+    /// The part of it from one moment to another, and [`SURROUNDINGS`]; from its start and to its end where they are not
+    /// given. Time counts on from its start.
+    pub fn part(self, from: Option<Ns>, to: Option<Ns>) -> Self {
+        self.part_with(from, to, SURROUNDINGS)
+    }
+
+    /// The same with so much around it.
+    pub fn part_with(mut self, from: Option<Ns>, to: Option<Ns>, around: Ns) -> Self {
+        let mut extent = Extent::default();
+        self.each(&mut |trace, event| match event {
+            Event::Op(op) => extent.include_op(&trace.op_seen(op).0),
+            Event::Call(call) => extent.include(&trace.call_seen(call).0),
+            Event::Sync(sync) => extent.include(&sync_seen(sync).0),
+            Event::Other(seen) => extent.include(&seen),
+        });
+        extent.events += self.events.len() as u64;
+        // What lies at the end of the trace may have been taken out of it.
+        extent.whole = extent.whole.map(|_| (0, self.end.0));
+        let mut choice = Choice::new(extent, from, to, around);
+        self.each(&mut |trace, event| match event {
+            Event::Op(op) => choice.look_at_op(&trace.op_seen(op).0, trace.ops.graph[op.index()]),
+            Event::Call(call) => {
+                let (seen, call) = trace.call_seen(call);
+                choice.look_at_call(&seen, &call, &trace.names);
+            }
+            Event::Sync(sync) => {
+                let (seen, awaited) = sync_seen(sync);
+                choice.look_at_sync(&seen, &awaited);
+            }
+            Event::Other(seen) => drop(choice.look(&seen)),
+        });
+        choice.settle();
+
+        let mut rest = choice.rest();
+        let ops: Vec<bool> = self
+            .ops
+            .indices()
+            .map(|op| {
+                let (seen, op) = self.op_seen(op);
+                choice.has_op(&seen, &op, &mut rest)
+            })
+            .collect();
+        let calls: Vec<bool> = self
+            .calls
+            .indices()
+            .map(|call| {
+                let (seen, call) = self.call_seen(call);
+                choice.has_call(&seen, &call, &mut rest)
+            })
+            .collect();
+        let others =
+            self.syncs.len() + self.events.len() + self.host_functions.len() + self.ranges.len() + self.overheads.len();
+        self.syncs.retain(|sync| choice.has(&sync_seen(sync).0));
+        self.events.retain(|event| choice.has_record(&record_seen(event)));
+        let Self { streams, threads, host_functions, ranges, overheads, .. } = &mut self;
+        host_functions.retain(|host| {
+            let process = streams[host.stream.index()].process;
+            choice.has(&Seen::of(process, host.interval, host.correlation))
+        });
+        ranges.retain(|range| {
+            let process = threads[range.thread.index()].process;
+            choice.has(&Seen::of(process, range.interval, CorrelationId::NONE))
+        });
+        overheads.retain(|overhead| choice.has(&Seen::of(overhead.process, overhead.interval, CorrelationId::NONE)));
+        let kept =
+            self.syncs.len() + self.events.len() + self.host_functions.len() + self.ranges.len() + self.overheads.len();
+        rest.events += (others - kept) as u64;
+        if rest.events == 0 {
+            return self;
+        }
+        self.ops.retain(&ops);
+        self.calls.retain(&calls);
+        self.streams.iter_mut().for_each(|stream| stream.ops = 0..0);
+        self.threads.iter_mut().for_each(|thread| (thread.calls, thread.ranges) = (0..0, 0..0));
+        derived::set_lanes(&mut self);
+        link::link(&mut self);
+        self.rest = Some(Box::new(rest));
+        self
+    }
+
+    /// Shows every event but the records of events.
+    fn each(&self, see: &mut dyn FnMut(&Self, Event<'_>)) {
+        self.ops.indices().for_each(|op| see(self, Event::Op(op)));
+        self.calls.indices().for_each(|call| see(self, Event::Call(call)));
+        self.syncs.iter().for_each(|sync| see(self, Event::Sync(sync)));
+        for host in &self.host_functions {
+            let process = self.streams[host.stream.index()].process;
+            see(self, Event::Other(Seen::of(process, host.interval, host.correlation)));
+        }
+        for range in &self.ranges {
+            let process = self.threads[range.thread.index()].process;
+            see(self, Event::Other(Seen::of(process, range.interval, CorrelationId::NONE)));
+        }
+        for overhead in &self.overheads {
+            see(self, Event::Other(Seen::of(overhead.process, overhead.interval, CorrelationId::NONE)));
+        }
+    }
+
+    fn op_seen(&self, op: OpIdx) -> (Seen, OpSeen) {
+        let process = self.op_process(op);
+        let (name, graph) = (self.ops.name[op.index()], self.ops.graph[op.index()]);
+        let seen = Seen::of(process, self.ops.interval(op), self.ops.correlation[op.index()]);
+        (seen, OpSeen { process, device: self.op_device(op), name, graph })
+    }
+
+    fn call_seen(&self, call: CallIdx) -> (Seen, CallSeen) {
+        let process = self.call_process(call);
+        let at = call.index();
+        let seen = Seen::of(process, self.calls.interval(call), self.calls.correlation[at]);
+        let (thread, name, result) = (self.calls.thread[at], self.calls.name[at], self.calls.result[at]);
+        (seen, CallSeen { process, thread, name, result })
+    }
+}
+
+/// An event of a trace.
+enum Event<'t> {
+    Op(OpIdx),
+    Call(CallIdx),
+    Sync(&'t Sync),
+    Other(Seen),
+}
+
+fn sync_seen(sync: &Sync) -> (Seen, EventAwaited) {
+    let awaited = EventAwaited { event_sync: sync.event_sync, record: sync.awaited_record, event: sync.event };
+    (Seen::of(sync.process, sync.interval, sync.correlation), awaited)
+}
+
+fn record_seen(event: &EventRecord) -> RecordSeen {
+    RecordSeen { process: event.process, id: event.correlation, event_sync: event.event_sync, event: event.event }
+}
+
+/// Keeps of a column what is to be kept.
+fn retain<T>(column: &mut Vec<T>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    column.retain(|_| keep.next() == Some(&true));
+    column.shrink_to_fit();
+}
+
+impl Ops {
+    fn retain(&mut self, keep: &[bool]) {
+        let Self { start, end, stream, kind, name, correlation, bytes, graph, graph_node, detail, launch } = self;
+        retain(start, keep);
+        retain(end, keep);
+        retain(stream, keep);
+        retain(kind, keep);
+        retain(name, keep);
+        retain(correlation, keep);
+        retain(bytes, keep);
+        retain(graph, keep);
+        retain(graph_node, keep);
+        retain(detail, keep);
+        launch.clear();
+    }
+}
+
+impl Calls {
+    fn retain(&mut self, keep: &[bool]) {
+        let Self { start, end, thread, name, kind, correlation, result } = self;
+        retain(start, keep);
+        retain(end, keep);
+        retain(thread, keep);
+        retain(name, keep);
+        retain(kind, keep);
+        retain(correlation, keep);
+        retain(result, keep);
+    }
+}
