@@ -57,6 +57,16 @@ pub enum Asked {
     Part,
 }
 
+impl Asked {
+    /// How to ask for less.
+    const fn less(self) -> &'static str {
+        match self {
+            Self::Whole => "`bubble-report analyze` with --from and --to reads only a part of it",
+            Self::Part => "a shorter part takes less",
+        }
+    }
+}
+
 impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -120,10 +130,7 @@ pub enum OpenError {
     #[error(transparent)]
     Spool(ConvertError),
     /// The spool has more events than there is memory for.
-    #[error(
-        "{} holds more than fits here: {asked} {} of records need {shortage}; look at a {}part of it with --from and --to",
-        path.display(), bytes(*record_bytes), if *asked == Asked::Part { "shorter " } else { "" }
-    )]
+    #[error("{} holds more than fits here: {asked} {} of records need {shortage}; {}", path.display(), bytes(*record_bytes), asked.less())]
     Room {
         /// The file.
         path: PathBuf,
@@ -368,6 +375,43 @@ mod tests {
                 assert!(watch.reports() <= patience + late, "{}: it went on", path.display());
             }
         }
+    }
+
+    #[test]
+    fn what_does_not_fit_says_how_less_would() {
+        let said = |asked| {
+            let shortage = Shortage { needed: 90 << 30, available: 1 << 30 };
+            OpenError::Room { path: "a.bubcap".into(), record_bytes: 90 << 30, shortage, asked }.to_string()
+        };
+        let (whole, part) = (said(Asked::Whole), said(Asked::Part));
+        assert!(whole.contains("its 90 GiB of records need") && whole.contains("--from and --to"), "{whole}");
+        assert!(part.contains("the part's 90 GiB") && part.contains("a shorter part"), "{part}");
+    }
+
+    #[test]
+    fn a_part_of_any_recording_is_opened_and_stops_when_it_is_cancelled() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compat/torch-eager.bubcap");
+        let whole = open(&spool).unwrap();
+        let other = folder.path().join("trace.bubbles.parquet");
+        file::write_path(&whole, &other).unwrap();
+        let window = (None, Some(Ns(whole.end.0 / 10)));
+        let part = whole.part(window.0, window.1);
+        assert!(part.rest.is_some());
+        for path in [&spool, &other] {
+            let patient = Impatient::of(u64::MAX);
+            let opened = open_part_watched(path, window, &patient).unwrap();
+            assert_eq!((&opened.ops.start, &opened.rest), (&part.ops.start, &part.rest), "{}", path.display());
+            assert!(patient.share() > 600, "{patient:?}");
+            for patience in [0, 1, patient.reports() / 2] {
+                let opened = open_part_watched(path, window, &Impatient::of(patience));
+                assert!(matches!(opened, Err(OpenError::Cancelled { .. })), "{}", path.display());
+            }
+        }
+        assert!(matches!(
+            open_part_watched(&folder.path().join("no"), window, &Unwatched),
+            Err(OpenError::Unreadable { .. })
+        ));
     }
 
     #[test]

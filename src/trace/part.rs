@@ -11,7 +11,7 @@
 //! end. What else there is, [`Rest`] tells. Whether events come one by one or lie in a trace, the part is the same.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::mem;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -24,8 +24,8 @@ use super::time::{Interval, Ns};
 use super::{derived, link};
 
 /// How far a part reaches beyond the interval that is asked for: 1 s. What is usual in the program is taken from there
-/// too, and whatever a bubble in the interval has to do with began less than that before, or is joined to it by its
-/// correlation id.
+/// alone. Whatever else a bubble in the interval has to do with lies there or is joined to it by its correlation id; but
+/// of a call that began before, it is not known how much work that had ended before it found enqueued.
 pub const SURROUNDINGS: Ns = Ns::from_us(1_000_000);
 
 /// So many graph launches before a part are kept for conditional nodes' bodies in it: more than can be enqueued at once
@@ -171,11 +171,6 @@ impl Extent {
         self.unfinished |= seen.end == Seen::OPEN;
     }
 
-    /// The first and the last moment.
-    pub(super) fn bounds(&self) -> Option<(i64, i64)> {
-        self.whole
-    }
-
     /// From the first op's start to the last one's end, from the first moment on.
     fn work(&self) -> Interval {
         let (Some((origin, last)), Some((start, end))) = (self.whole, self.work) else { return Interval::default() };
@@ -202,7 +197,7 @@ pub(crate) struct Choice {
     /// Events that are awaited by waits that do not tell which of their records they mean.
     handles: FxHashSet<(ProcessIdx, u32)>,
     /// Processes with the body of a conditional node in the part.
-    with_bodies: FxHashSet<ProcessIdx>,
+    with_bodies: BTreeSet<ProcessIdx>,
     /// The last graph launches of each process before the part.
     graph_launches: FxHashMap<ProcessIdx, BinaryHeap<Reverse<(i64, CorrelationId)>>>,
     /// Which names are of calls that launch graphs, as far as known.
@@ -229,7 +224,7 @@ impl Choice {
             event_syncs: FxHashSet::default(),
             records: FxHashSet::default(),
             handles: FxHashSet::default(),
-            with_bodies: FxHashSet::default(),
+            with_bodies: BTreeSet::new(),
             graph_launches: FxHashMap::default(),
             launches_graphs: Vec::new(),
             touching: 0,
@@ -363,7 +358,7 @@ impl Trace {
     }
 
     /// The same with so much around it.
-    pub fn part_with(mut self, from: Option<Ns>, to: Option<Ns>, around: Ns) -> Self {
+    pub(crate) fn part_with(mut self, from: Option<Ns>, to: Option<Ns>, around: Ns) -> Self {
         let mut extent = Extent::default();
         self.each(&mut |trace, event| match event {
             Event::Op(op) => extent.include_op(&trace.op_seen(op).0),

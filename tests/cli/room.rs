@@ -6,12 +6,20 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use cupti::spool::{CallbackName, End, Header, Text, Writer};
+use cupti_sys::bindings::{
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_API,
+};
+use serde_json::Value;
+
 use super::fixture;
 use super::place::{Place, program, text};
 
 /// So many bytes of records, and a limit on the address space in KiB in which they cannot be analysed.
 const RECORDS: usize = 192 << 20;
 const LIMIT: u32 = 180_000;
+/// A limit in which those of 100,000 launches cannot be, of which the program itself takes the greater part.
+const LIMIT_OF_PART: u32 = 50_000;
 
 /// Writes a spool whose largest chunk, a buffer, is there again and again.
 fn leave_large(path: &Path) {
@@ -38,8 +46,13 @@ fn leave_large(path: &Path) {
 
 /// A command in which no more than the limit can be mapped.
 fn limited(command: &Command) -> Command {
+    limited_to(LIMIT, command)
+}
+
+/// The same with so many KiB.
+fn limited_to(limit: u32, command: &Command) -> Command {
     let mut limited = Command::new("sh");
-    limited.args(["-c", &format!("ulimit -v {LIMIT} && exec \"$0\" \"$@\"")]);
+    limited.args(["-c", &format!("ulimit -v {limit} && exec \"$0\" \"$@\"")]);
     limited.arg(command.get_program()).args(command.get_args());
     command.get_envs().for_each(|(name, value)| {
         match value {
@@ -80,4 +93,62 @@ fn what_does_not_fit_into_memory_is_kept_as_it_was_written() {
     let output = limited(&open).output().unwrap();
     let said = text(&output.stderr);
     assert!(output.status.code() == Some(2) && said.contains("holds more than fits here"), "{said}");
+}
+
+/// Writes a spool of so many launches, one each millisecond.
+fn leave_long(path: &Path, launches: u32) {
+    const EPOCH: u64 = 1_764_000_000_000_000_000;
+    let start_realtime_ns = EPOCH as i64;
+    // CUPTI of CUDA 13.0 update 1: kernels have 216 bytes and calls 40.
+    let header = Header { cupti_version: 130_001, pid: 4242, start_realtime_ns, ..Header::default() };
+    let mut out = Writer::new(File::create(path).unwrap(), &header).unwrap();
+    out.strings(0, &[Text { pointer: 1, text: "solve".into() }]).unwrap();
+    let name = |cbid, name: &str| CallbackName { domain: CUPTI_CB_DOMAIN_RUNTIME_API, cbid, name: name.into() };
+    out.callback_names(&[name(211, "cudaLaunchKernel_v7000")]).unwrap();
+    let mut buffer = Vec::new();
+    let put = |bytes: &mut [u8], at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+    for launch in 0..launches {
+        let time = EPOCH + u64::from(launch) * 1_000_000;
+        let mut call = [0; 40];
+        put(&mut call, 0, &CUPTI_ACTIVITY_KIND_RUNTIME.to_le_bytes());
+        put(&mut call, 4, &211_u32.to_le_bytes());
+        put(&mut call, 8, &time.to_le_bytes());
+        put(&mut call, 16, &(time + 5_000).to_le_bytes());
+        put(&mut call, 24, &[4242_u32.to_le_bytes(), 4242_u32.to_le_bytes(), (launch + 1).to_le_bytes()].concat());
+        let mut kernel = [0; 216];
+        put(&mut kernel, 0, &CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL.to_le_bytes());
+        put(&mut kernel, 16, &(time + 8_000).to_le_bytes());
+        put(&mut kernel, 24, &(time + 600_000).to_le_bytes());
+        put(&mut kernel, 44, &[1_u32.to_le_bytes(), 7_u32.to_le_bytes()].concat());
+        put(&mut kernel, 92, &(launch + 1).to_le_bytes());
+        put(&mut kernel, 104, &1_u64.to_le_bytes());
+        buffer.extend_from_slice(&call);
+        buffer.extend_from_slice(&kernel);
+        if buffer.len() > 1 << 19 || launch + 1 == launches {
+            out.buffer(u64::from(launch), &buffer).unwrap();
+            buffer.clear();
+        }
+    }
+    out.end(&End::default()).unwrap();
+}
+
+#[test]
+fn of_a_recording_with_more_events_than_fit_into_memory_a_part_is_read() {
+    let place = Place::new();
+    let long = place.path("long.bubcap");
+    leave_long(&long, 100_000);
+    let analyze = |options: &[&str]| {
+        let mut analyze = Command::new(program());
+        analyze.arg("analyze").arg(&long).args(["--format", "json"]).args(options);
+        let output = limited_to(LIMIT_OF_PART, &analyze).output().unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, _, said) = analyze(&[]);
+    assert!(code == Some(2) && said.contains("with --from and --to"), "{said}");
+    let (code, report, said) = analyze(&["--from", "60s", "--to", "61s"]);
+    assert_eq!(code, Some(0), "{said}");
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["devices"][0]["ops"], 1000);
+    assert_eq!(report["devices"][0]["busy_ns"], 1000 * 592_000);
+    assert_eq!(report["processes"][0]["threads"][0]["calls"], 100_000, "of the whole recording");
 }

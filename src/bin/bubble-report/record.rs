@@ -170,8 +170,8 @@ fn finish(args: &RecordArgs, folder: Scratch, ran: &Ran) -> anyhow::Result<()> {
             let names = names.join(" ");
             say(&format!("recorded {names} ({}), and kept it as it was written: {lack}", bytes(size)));
             say(&format!(
-                "`bubble-report analyze {names}` reports on it where there is more; --duration, --delay and \
-                 --capture-range record a part of a program"
+                "`bubble-report analyze {names}` reports on it where there is more, and here on a part of it: --from 10s \
+                 --to 20s; --duration, --delay and --capture-range record a part of a program"
             ));
             Ok(())
         }
