@@ -1,6 +1,6 @@
 //! Which calls were captured into a graph instead of being carried out.
 
-use crate::trace::{CallIdx, Interval, Ns, ThreadIdx, Trace, base_name};
+use crate::trace::{CallIdx, CaptureEdge, Interval, Ns, ThreadIdx, Trace};
 
 /// For every call whether it went into a stream capture.
 ///
@@ -32,13 +32,6 @@ impl HalfKnown {
     }
 }
 
-/// What a call does to the captures of its thread.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Edge {
-    Begin,
-    End,
-}
-
 /// A call that lies in no other one, with those that lie in it: a range of the call table.
 struct Outermost {
     first: usize,
@@ -50,7 +43,7 @@ struct Outermost {
 
 impl Captures {
     pub(super) fn new(trace: &Trace) -> Self {
-        let edges: Vec<Option<Edge>> = trace.names.iter().map(|(_, name)| edge(name)).collect();
+        let edges: Vec<Option<CaptureEdge>> = trace.names.iter().map(|(_, name)| CaptureEdge::of(name)).collect();
         if edges.iter().all(Option::is_none) {
             return Self { captured: Vec::new(), half_known: Vec::new() };
         }
@@ -68,8 +61,8 @@ impl Captures {
             let mut steps = vec![0_i32; calls.len() + 1];
             for (at, call) in calls.iter().enumerate() {
                 match edges.get(trace.calls.name[call.first].index()).copied().flatten() {
-                    Some(Edge::Begin) if trace.calls.result[call.first] == 0 => begun.push(at),
-                    Some(Edge::End) => {
+                    Some(CaptureEdge::Begin) if trace.calls.result[call.first] == 0 => begun.push(at),
+                    Some(CaptureEdge::End) => {
                         if let Some(begin) = begun.pop() {
                             steps[begin + 1] += 1;
                             steps[at] -= 1;
@@ -137,17 +130,6 @@ fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
     intervals
 }
 
-/// Whether calls of this name begin or end a capture.
-fn edge(name: &str) -> Option<Edge> {
-    let base = base_name(name);
-    let stem = ["cuda", "cu", "hip"].iter().find_map(|prefix| base.strip_prefix(prefix))?;
-    if stem.starts_with("StreamBeginCapture") {
-        Some(Edge::Begin)
-    } else {
-        stem.starts_with("StreamEndCapture").then_some(Edge::End)
-    }
-}
-
 /// The calls of a thread that lie in no other one.
 fn outermost(trace: &Trace, thread: ThreadIdx) -> Vec<Outermost> {
     let mut found: Vec<Outermost> = Vec::new();
@@ -191,26 +173,26 @@ mod tests {
             }
             let trace = scene.finish();
             let captures = Captures::new(&trace);
-            let of_kind = |call: CallIdx| edge(trace.call_name(call));
+            let of_kind = |call: CallIdx| CaptureEdge::of(trace.call_name(call));
             // The edges of each thread that have no other end.
-            let mut alone: Vec<(ProcessIdx, Edge, Ns)> = Vec::new();
+            let mut alone: Vec<(ProcessIdx, CaptureEdge, Ns)> = Vec::new();
             for thread in (0..trace.threads.len()).map(ThreadIdx::from_index) {
                 let mut open: Vec<CallIdx> = Vec::new();
                 for call in trace.thread_calls(thread) {
-                    let ended = of_kind(call) == Some(Edge::End) && open.pop().is_none();
-                    if of_kind(call) == Some(Edge::Begin) {
+                    let ended = of_kind(call) == Some(CaptureEdge::End) && open.pop().is_none();
+                    if of_kind(call) == Some(CaptureEdge::Begin) {
                         open.push(call);
                     } else if ended {
-                        alone.push((trace.call_process(call), Edge::End, trace.calls.start[call.index()]));
+                        alone.push((trace.call_process(call), CaptureEdge::End, trace.calls.start[call.index()]));
                     }
                 }
-                let begun = |call: CallIdx| (trace.call_process(call), Edge::Begin, trace.calls.start[call.index()]);
+                let begun = |call: CallIdx| (trace.call_process(call), CaptureEdge::Begin, trace.calls.start[call.index()]);
                 alone.extend(open.into_iter().map(begun));
             }
             for call in trace.calls.indices().filter(|call| of_kind(*call).is_none()) {
                 let (process, start) = (trace.call_process(call), trace.calls.start[call.index()]);
                 let expected = alone.iter().any(|&(of, edge, at)| {
-                    of == process && if edge == Edge::Begin { at <= start } else { start < at }
+                    of == process && if edge == CaptureEdge::Begin { at <= start } else { start < at }
                 });
                 prop_assert_eq!(captures.may_contain(&trace, call), expected);
             }

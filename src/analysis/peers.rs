@@ -46,7 +46,10 @@ pub(super) fn peer_waits(trace: &Trace, collective: &[bool], window: Interval) -
             }
         }
     };
-    for lanes in of_each_name(trace, collective) {
+    for mut lanes in of_each_name(trace, collective) {
+        if let Some(rest) = &trace.rest {
+            trim(trace, &mut lanes, rest.reach);
+        }
         match communicators(trace, lanes) {
             Ok(communicators) => {
                 for lanes in communicators {
@@ -99,6 +102,40 @@ fn of_each_name(trace: &Trace, collective: &[bool]) -> Vec<Vec<Lane>> {
         lanes
     };
     by_name.into_values().map(lanes).collect()
+}
+
+/// The members of a collective end within this of each other, as far as the clocks of their devices tell.
+const ENDS_TOGETHER: Ns = Ns::from_us(50);
+/// No more than this is left out at an edge of a part.
+const MOST_TRIMMED: Ns = Ns::from_us(500_000);
+
+/// Leaves out the collectives at the edges of a part, which may not be there on all devices: from the edge to the first
+/// moment at which none ends.
+fn trim(trace: &Trace, lanes: &mut [Lane], reach: Interval) {
+    let end = |op: &OpIdx| trace.ops.end[op.index()];
+    let mut ends: Vec<Ns> = lanes.iter().flat_map(|lane| lane.ops.iter().map(end)).collect();
+    ends.sort_unstable();
+    let first = match reach.start {
+        Ns::ZERO => Ns::MIN,
+        start => start + trimmed(ends.iter().map(|&end| end - start)),
+    };
+    let last = match reach.end {
+        end if end >= trace.end => Ns::MAX,
+        edge => edge - trimmed(ends.iter().rev().map(|&end| edge - end)),
+    };
+    lanes.iter_mut().for_each(|lane| lane.ops.retain(|op| (first..=last).contains(&end(op))));
+}
+
+/// How much to leave out, by how far inside the edge collectives end, the least first.
+fn trimmed(ends: impl Iterator<Item = Ns>) -> Ns {
+    let mut trimmed = Ns::ZERO;
+    for end in ends {
+        if (end - trimmed).0.saturating_abs() <= ENDS_TOGETHER.0 {
+            trimmed = end + ENDS_TOGETHER + Ns(1);
+        }
+    }
+    // Where they follow each other without a pause, no moment is better than the edge.
+    if trimmed > MOST_TRIMMED { Ns::ZERO } else { trimmed }
 }
 
 fn sort(trace: &Trace, lane: &mut Lane) {

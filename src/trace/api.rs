@@ -220,6 +220,28 @@ fn classify(stem: &str) -> ApiKind {
     K::Other
 }
 
+/// What a call does to the stream captures of its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaptureEdge {
+    /// It begins one.
+    Begin,
+    /// It ends one.
+    End,
+}
+
+impl CaptureEdge {
+    /// What calls of this name do, told from it alone.
+    pub fn of(name: &str) -> Option<Self> {
+        let base = base_name(name);
+        let stem = ["cuda", "cu", "hip"].iter().find_map(|prefix| base.strip_prefix(prefix))?;
+        if stem.starts_with("StreamBeginCapture") {
+            Some(Self::Begin)
+        } else {
+            stem.starts_with("StreamEndCapture").then_some(Self::End)
+        }
+    }
+}
+
 /// Whether the call named `name` brings code to the device, rather than looks up or lets go what was loaded: of the calls
 /// of [`ApiKind::ModuleLoad`], those that load modules and libraries, link code, or finish loading a function that was
 /// left for later.

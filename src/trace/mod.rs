@@ -15,7 +15,7 @@ mod outline;
 mod part;
 mod time;
 
-pub use api::{ApiKind, base_name, loads_code};
+pub use api::{ApiKind, CaptureEdge, base_name, loads_code};
 pub use builder::{BuildError, CallInput, EventInput, OpInput, SyncInput, TraceBuilder};
 pub use ids::{
     CallIdx, ContextIdx, CorrelationId, DetailId, DeviceIdx, GraphId, NameId, OpIdx, ProcessIdx, RangeIdx, StreamIdx,

@@ -5,7 +5,8 @@
 //! * every event that touches its reach,
 //! * every op, call, synchronisation, event record and host function that has the correlation id of one of those,
 //! * the records of the events that its synchronisations wait for,
-//! * where it holds the body of a conditional node, which names no launch, the last graph launches before it.
+//! * where it holds the body of a conditional node, which names no launch, the last graph launches before it,
+//! * the calls that begin and end the stream captures that are open in it.
 //!
 //! Names and lanes stay as they are in the whole recording, and so do its start, from which time is counted, and its
 //! end. What else there is, [`Rest`] tells. Whether events come one by one or lie in a trace, the part is the same.
@@ -16,7 +17,7 @@ use std::mem;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::api::ApiKind;
+use super::api::{ApiKind, CaptureEdge};
 use super::ids::{CallIdx, CorrelationId, DeviceIdx, GraphId, NameId, OpIdx, ProcessIdx, ThreadIdx};
 use super::model::{Calls, EventRecord, Ops, Sync, Trace};
 use super::names::Names;
@@ -185,6 +186,32 @@ fn widen(extent: &mut Option<(i64, i64)>, seen: &Seen) {
     *extent = Some((start.min(seen.start), end.max(last)));
 }
 
+/// What a call does, where that matters for a part that it does not touch.
+#[derive(Clone, Copy, Debug)]
+enum Telling {
+    Nothing,
+    GraphLaunch,
+    Capture(CaptureEdge),
+}
+
+impl Telling {
+    fn of(name: &str) -> Self {
+        match CaptureEdge::of(name) {
+            Some(edge) => Self::Capture(edge),
+            None if ApiKind::of(name) == ApiKind::GraphLaunch => Self::GraphLaunch,
+            None => Self::Nothing,
+        }
+    }
+}
+
+/// A call that begins or ends a stream capture.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    edge: CaptureEdge,
+    seen: Seen,
+    call: CallSeen,
+}
+
 /// Which events belong to a part: all are shown to it once, and then it can tell.
 #[derive(Debug)]
 pub(crate) struct Choice {
@@ -200,8 +227,10 @@ pub(crate) struct Choice {
     with_bodies: BTreeSet<ProcessIdx>,
     /// The last graph launches of each process before the part.
     graph_launches: FxHashMap<ProcessIdx, BinaryHeap<Reverse<(i64, CorrelationId)>>>,
-    /// Which names are of calls that launch graphs, as far as known.
-    launches_graphs: Vec<Option<bool>>,
+    /// Every call that begins or ends a stream capture.
+    capture_edges: Vec<Edge>,
+    /// What calls of each name do, as far as known.
+    by_name: Vec<Option<Telling>>,
     touching: u64,
 }
 
@@ -226,7 +255,8 @@ impl Choice {
             handles: FxHashSet::default(),
             with_bodies: BTreeSet::new(),
             graph_launches: FxHashMap::default(),
-            launches_graphs: Vec::new(),
+            capture_edges: Vec::new(),
+            by_name: Vec::new(),
             touching: 0,
         }
     }
@@ -277,20 +307,21 @@ impl Choice {
     }
 
     pub(super) fn look_at_call(&mut self, seen: &Seen, call: &CallSeen, names: &Names) {
-        if self.look(seen) || seen.start >= self.reach.0 || call.result != 0 || !seen.id.is_some() {
-            return;
+        let touches = self.look(seen);
+        if self.by_name.len() <= call.name.index() {
+            self.by_name.resize(names.len().max(call.name.index() + 1), None);
         }
-        if self.launches_graphs.len() <= call.name.index() {
-            self.launches_graphs.resize(names.len().max(call.name.index() + 1), None);
-        }
-        let launches_graph = *self.launches_graphs[call.name.index()]
-            .get_or_insert_with(|| ApiKind::of(names.get(call.name)) == ApiKind::GraphLaunch);
-        if launches_graph {
-            let latest = self.graph_launches.entry(seen.process).or_default();
-            latest.push(Reverse((seen.start, seen.id)));
-            if latest.len() > GRAPH_LAUNCHES {
-                latest.pop();
+        let telling = *self.by_name[call.name.index()].get_or_insert_with(|| Telling::of(names.get(call.name)));
+        match telling {
+            Telling::Capture(edge) => self.capture_edges.push(Edge { edge, seen: *seen, call: *call }),
+            Telling::GraphLaunch if !touches && seen.start < self.reach.0 && call.result == 0 && seen.id.is_some() => {
+                let latest = self.graph_launches.entry(seen.process).or_default();
+                latest.push(Reverse((seen.start, seen.id)));
+                if latest.len() > GRAPH_LAUNCHES {
+                    latest.pop();
+                }
             }
+            Telling::GraphLaunch | Telling::Nothing => {}
         }
     }
 
@@ -314,6 +345,51 @@ impl Choice {
             self.ids.extend(latest.into_iter().map(|Reverse((_, id))| (*process, id)));
         }
         self.graph_launches = FxHashMap::default();
+        self.settle_captures();
+    }
+
+    /// Finds the calls that begin and end the captures that are open in the part. Of those of which the recording has only
+    /// one end, the first that begins and the last that ends say as much as all.
+    fn settle_captures(&mut self) {
+        let mut edges = mem::take(&mut self.capture_edges);
+        edges.sort_by_key(|edge| (edge.call.thread, edge.seen.start, Reverse(edge.seen.end), edge.seen.id));
+        let mut first_begun: BTreeMap<ProcessIdx, Seen> = BTreeMap::new();
+        let mut last_ended: BTreeMap<ProcessIdx, Seen> = BTreeMap::new();
+        for edges in edges.chunk_by(|a, b| a.call.thread == b.call.thread) {
+            let mut open: Vec<Seen> = Vec::new();
+            let mut outer_end = i64::MIN;
+            for Edge { edge, seen, call } in edges {
+                // A driver call inside a runtime call is part of that.
+                if seen.end <= outer_end {
+                    continue;
+                }
+                outer_end = seen.end;
+                match edge {
+                    CaptureEdge::Begin if call.result == 0 => open.push(*seen),
+                    CaptureEdge::Begin => {}
+                    CaptureEdge::End => match open.pop() {
+                        Some(begin) if begin.start <= self.reach.1 && seen.end >= self.reach.0 => {
+                            self.ids.extend([(begin.process, begin.id), (seen.process, seen.id)]);
+                        }
+                        None if call.result == 0 => {
+                            let last = last_ended.entry(seen.process).or_insert(*seen);
+                            if (last.start, last.id) < (seen.start, seen.id) {
+                                *last = *seen;
+                            }
+                        }
+                        Some(_) | None => {}
+                    },
+                }
+            }
+            if let Some(begun) = open.first() {
+                let first = first_begun.entry(begun.process).or_insert(*begun);
+                if (begun.start, begun.id) < (first.start, first.id) {
+                    *first = *begun;
+                }
+            }
+        }
+        self.ids.extend(first_begun.values().chain(last_ended.values()).map(|seen| (seen.process, seen.id)));
+        self.ids.retain(|(_, id)| id.is_some());
     }
 
     /// Whether the part has an event that was looked at.

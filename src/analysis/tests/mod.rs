@@ -6,6 +6,7 @@ mod device;
 mod graphs;
 mod host;
 mod iterations;
+mod part;
 mod quality;
 mod waits;
 

@@ -103,7 +103,7 @@ fn the_report_on_a_part_is_that_on_the_whole() {
 }
 
 /// Names of calls by their id.
-const CALLS: [(u32, &str); 8] = [
+const CALLS: [(u32, &str); 9] = [
     (211, "cudaLaunchKernel_v7000"),
     (131, "cudaStreamSynchronize_v3020"),
     (311, "cudaGraphLaunch_v10000"),
@@ -111,6 +111,7 @@ const CALLS: [(u32, &str); 8] = [
     (135, "cudaEventRecord_v3020"),
     (136, "cudaEventQuery_v3020"),
     (317, "cudaStreamBeginCapture_v10000"),
+    (318, "cudaStreamEndCapture_v10000"),
     (20, "cudaMalloc_v3020"),
 ];
 
