@@ -99,6 +99,9 @@ impl Drop for Held {
 pub struct Scratch {
     path: PathBuf,
     stays: bool,
+    /// The folder itself, locked for as long as somebody works in it: the system unlocks it however this process ends. A
+    /// file system without locks has none.
+    _lock: Option<fs::File>,
     /// Struck off when the folder is gone.
     _listed: Listed,
 }
@@ -121,7 +124,23 @@ impl Scratch {
         let parent = std::path::absolute(parent)?;
         let make = || tempfile::Builder::new().prefix(prefix).tempdir_in(&parent);
         let (folder, listed) = Listed::new(make, |folder| folder.path().to_owned())?;
-        Ok(Self { path: folder.keep(), stays: false, _listed: listed })
+        let lock = fs::File::open(folder.path()).ok().filter(|file| file.try_lock().is_ok());
+        Ok(Self { path: folder.keep(), stays: false, _lock: lock, _listed: listed })
+    }
+
+    /// The folders in `parent` that were made with this prefix and in which nobody works any more: whoever did was killed,
+    /// or let them stay. Sorted.
+    pub fn abandoned(parent: &Path, prefix: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+        let ours = entries.filter(|entry| {
+            entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes())
+                && entry.file_type().is_ok_and(|kind| kind.is_dir())
+        });
+        // A lock that is had goes with the file at once.
+        let free = |path: &PathBuf| fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok());
+        let mut found: Vec<PathBuf> = ours.map(|entry| entry.path()).filter(free).collect();
+        found.sort();
+        found
     }
 
     /// Where it is: an absolute path.
@@ -204,6 +223,19 @@ mod tests {
         assert!(!path.exists() && !is_listed(&path));
         let kept = Scratch::new_in(outer.path(), "x-").unwrap().keep();
         assert!(kept.is_dir() && !is_listed(&kept));
+    }
+
+    #[test]
+    fn a_folder_is_abandoned_once_nobody_works_in_it() {
+        let outer = tempfile::tempdir().unwrap();
+        let scratch = Scratch::new_in(outer.path(), ".x-").unwrap();
+        let other = Scratch::new_in(outer.path(), ".y-").unwrap().keep();
+        fs::write(outer.path().join(".x-file"), "").unwrap();
+        assert!(Scratch::abandoned(outer.path(), ".x-").is_empty());
+        let kept = scratch.keep();
+        assert_eq!(Scratch::abandoned(outer.path(), ".x-"), [kept]);
+        assert_eq!(Scratch::abandoned(outer.path(), ".y-"), [other]);
+        assert!(Scratch::abandoned(&outer.path().join("none"), ".x-").is_empty());
     }
 
     #[test]

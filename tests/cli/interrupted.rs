@@ -86,6 +86,29 @@ fn a_folder_that_is_kept_stays() {
     assert_eq!(kept.len(), 2, "{kept:?}");
 }
 
+#[test]
+fn the_next_recording_says_where_that_of_a_killed_one_lies() {
+    let place = Place::new();
+    let going = Going::start(&place, "leave \"$1\" $$; mkfifo go; echo ready; read -r _ < go");
+    let said = |place: &Place| {
+        let output = place.record(&["-o", "other.bubbles.parquet"], "exit 0").output().unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let hidden = || entries(place.folder.path()).into_iter().find(|path| path.is_dir()).unwrap();
+    let folder = hidden();
+    assert!(!said(&place).contains("earlier run"), "it goes on");
+    going.signal("KILL");
+    // The program that it recorded goes on, and ends when it is told to.
+    fs::write(place.path("go"), "\n").unwrap();
+    assert_eq!(going.end().status.signal(), Some(9));
+    let said = said(&place);
+    let advice = format!("`bubble-report analyze {}`", folder.display());
+    assert!(said.contains(&advice) && said.contains("earlier run"), "{said}");
+    let read = Command::new(program()).arg("analyze").arg(&folder).output().unwrap();
+    let (stdout, stderr) = [&read.stdout, &read.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).into();
+    assert!(read.status.success() && stdout.contains("was idle"), "{stdout}{stderr}");
+}
+
 /// A half written spool, which is written while its source is read.
 #[test]
 fn a_file_that_is_being_written_goes_and_the_one_before_stays() {

@@ -53,6 +53,9 @@ pub(crate) fn record(args: &RecordArgs) -> ExitCode {
     }
 }
 
+/// How the names of the folders begin that processes leave their files in.
+const FOLDERS: &str = ".bubble-report-";
+
 /// All that a recording needs.
 struct Prepared {
     plan: Plan,
@@ -81,8 +84,9 @@ fn prepare(args: &RecordArgs) -> anyhow::Result<Prepared> {
     // working directory.
     let beside = args.output.as_deref().map_or(Path::new("."), output::folder_of);
     let beside = beside.canonicalize().with_context(|| format!("cannot use the folder {}", beside.display()))?;
+    tell_of_abandoned(&beside);
     // The error names a folder that nobody asked for.
-    let folder = Scratch::new_in(&beside, ".bubble-report-").map_err(|error| io::Error::from(error.kind()));
+    let folder = Scratch::new_in(&beside, FOLDERS).map_err(|error| io::Error::from(error.kind()));
     let folder =
         folder.with_context(|| format!("cannot record into {}: name a file elsewhere with -o", beside.display()))?;
     let Some((program, arguments)) = args.command.split_first() else { anyhow::bail!("there is no program to record") };
@@ -104,6 +108,24 @@ fn prepare(args: &RecordArgs) -> anyhow::Result<Prepared> {
         window: RecordingWindow { delay: args.delay, duration: args.duration, range: args.capture_range.clone() },
     };
     Ok(Prepared { plan, folder })
+}
+
+/// Says where raw recordings lie that an earlier run could not make a trace of: nobody looks into hidden folders, and what a
+/// killed `bubble-report` has recorded may be worth hours.
+fn tell_of_abandoned(beside: &Path) {
+    for folder in Scratch::abandoned(beside, FOLDERS) {
+        let files = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let spools = files.filter(|file| file.path().extension().is_some_and(|end| end == "bubcap"));
+        let size: u64 = spools.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum();
+        if size > 0 {
+            let path = folder.display();
+            say(&format!(
+                "{path} holds raw recordings ({}) of an earlier run that could not finish: `bubble-report analyze {path}` \
+                 reads them; remove the folder when you do not need them",
+                bytes(size)
+            ));
+        }
+    }
 }
 
 /// What a notice says to people.
