@@ -230,6 +230,15 @@ pub fn recordings_in(folder: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> 
     Ok(files.into_iter().partition(|file| is_recording(file)))
 }
 
+/// Endings of recordings' names, those of PyTorch's profiler among them; of two that fit, the longer comes first.
+const ENDINGS: [&str; 7] =
+    [".bubbles.parquet", ".bubcap", ".pt.trace.json.gz", ".pt.trace.json", ".json.gz", ".json", ".sqlite"];
+
+/// A recording's name without the ending that tells its form, unless it has no more than that.
+pub fn stem(name: &str) -> &str {
+    ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).filter(|stem| !stem.is_empty()).unwrap_or(name)
+}
+
 /// Whether a file in a folder is to be opened. What has the name of a recording is, whatever it holds: it may be damaged.
 fn is_recording(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
@@ -375,6 +384,24 @@ mod tests {
                 assert!(watch.reports() <= patience + late, "{}: it went on", path.display());
             }
         }
+    }
+
+    #[test]
+    fn an_ending_is_taken_off_once_and_whole() {
+        for (name, without) in [
+            ("a.bubbles.parquet", "a"),
+            ("host_1.170000.pt.trace.json.gz", "host_1.170000"),
+            ("host_1.170000.pt.trace.json", "host_1.170000"),
+            ("a.bubcap.json", "a.bubcap"),
+            ("a.json.gz", "a"),
+            ("a.parquet", "a.parquet"),
+            (".json", ".json"),
+            ("odd", "odd"),
+        ] {
+            assert_eq!(stem(name), without);
+        }
+        let shadowed = |at: usize| ENDINGS[..at].iter().any(|earlier| ENDINGS[at].ends_with(earlier));
+        assert!(!(0..ENDINGS.len()).any(shadowed), "each can be found");
     }
 
     #[test]

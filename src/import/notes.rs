@@ -1,10 +1,15 @@
 //! What an importer met that a reader should know.
 
+use crate::report::text::counted;
 use crate::trace::Meta;
+
+/// What a kind of thing is and what was done, without its count: of one, and of several. `event has no end: left out` and
+/// `events have no end: left out`.
+pub(super) type Kind = [&'static str; 2];
 
 /// Counts what is unusual in a source, each kind of thing once.
 ///
-/// A kind is a sentence without its count, such as `events without a duration: left out`. It should say what was done.
+/// It should say what was done.
 #[derive(Debug, Default)]
 pub struct Notes {
     /// Few enough kinds that a list is quicker than a map.
@@ -13,7 +18,7 @@ pub struct Notes {
 
 #[derive(Debug)]
 struct Note {
-    what: &'static str,
+    what: Kind,
     count: u64,
     first_at: Option<u64>,
 }
@@ -25,12 +30,12 @@ impl Notes {
     }
 
     /// Counts one more of `what`, met at this byte of the source where that means something.
-    pub fn count(&mut self, what: &'static str, at: Option<u64>) {
+    pub fn count(&mut self, what: Kind, at: Option<u64>) {
         self.add(what, 1, at);
     }
 
     /// Counts `count` more of `what`; none is no note.
-    pub fn add(&mut self, what: &'static str, count: u64, at: Option<u64>) {
+    pub fn add(&mut self, what: Kind, count: u64, at: Option<u64>) {
         if count == 0 {
             return;
         }
@@ -41,11 +46,6 @@ impl Notes {
             }
             None => self.kinds.push(Note { what, count, first_at: at }),
         }
-    }
-
-    /// How many of `what` were counted.
-    pub fn of(&self, what: &str) -> u64 {
-        self.kinds.iter().find(|note| note.what == what).map_or(0, |note| note.count)
     }
 
     /// Whether there is nothing to note.
@@ -60,7 +60,8 @@ impl Notes {
                 1 => format!(" (at byte {at})"),
                 _ => format!(" (the first at byte {at})"),
             });
-            format!("{} {}{place}", note.count, note.what)
+            let [one, many] = note.what;
+            format!("{}{place}", counted(note.count, one, many))
         })
     }
 
@@ -78,17 +79,17 @@ mod tests {
     fn each_kind_is_counted_once_with_its_first_place() {
         let mut notes = Notes::new();
         assert!(notes.is_empty());
-        notes.count("events lost", Some(17));
-        notes.count("marks left out", None);
-        notes.add("events lost", 2, Some(99));
-        notes.add("never met", 0, Some(1));
-        notes.count("copies cut", Some(5));
-        assert_eq!((notes.of("events lost"), notes.of("never met")), (3, 0));
+        const LOST: Kind = ["event is lost", "events are lost"];
+        notes.count(LOST, Some(17));
+        notes.count(["mark left out", "marks left out"], None);
+        notes.add(LOST, 2_000, Some(99));
+        notes.add(["is never met", "are never met"], 0, Some(1));
+        notes.count(["copy was cut", "copies were cut"], Some(5));
         let mut meta = Meta::default();
         notes.into_warnings(&mut meta);
         assert_eq!(
             meta.warnings,
-            ["3 events lost (the first at byte 17)", "1 marks left out", "1 copies cut (at byte 5)"]
+            ["2,001 events are lost (the first at byte 17)", "1 mark left out", "1 copy was cut (at byte 5)"]
         );
     }
 }

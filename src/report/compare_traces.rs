@@ -8,6 +8,7 @@ use super::contract::Report;
 use super::text::{counted, time};
 use super::{convert, total};
 use crate::analysis::{self, Analysis, IterationSource, analyze};
+use crate::open::stem;
 use crate::trace::{Interval, Ns, Trace};
 
 /// The part of a trace that is the same work as a part of other traces.
@@ -242,17 +243,10 @@ fn repetition(trace: &ComparedTrace<'_>, name: &str) -> Repetition {
     }
 }
 
-/// Endings of trace files, which tell nothing in a table.
-const ENDINGS: [&str; 6] = [".bubbles.parquet", ".bubcap", ".pt.trace.json.gz", ".json.gz", ".json", ".sqlite"];
-
 /// A different name for each trace: its workload's variant, its file's name, or its path.
 fn names(traces: &[ComparedTrace<'_>]) -> Vec<String> {
     let variant = |trace: &ComparedTrace<'_>| trace.report.source.workload.as_ref().map(|run| run.variant.clone());
-    let file = |trace: &ComparedTrace<'_>| {
-        let name = Path::new(trace.path).file_name()?.to_string_lossy().into_owned();
-        let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).filter(|stem| !stem.is_empty());
-        Some(stem.map_or_else(|| name.clone(), str::to_owned))
-    };
+    let file = |trace: &ComparedTrace<'_>| Some(stem(&Path::new(trace.path).file_name()?.to_string_lossy()).to_owned());
     let distinct = |names: &Option<Vec<String>>| {
         let Some(names) = names else { return false };
         names.iter().enumerate().all(|(index, name)| !name.is_empty() && !names[..index].contains(name))

@@ -182,7 +182,7 @@ fn a_graph_launch_recorded_whole_is_busy_and_never_counts_twice() {
     assert!(trace.ops.graph.iter().all(|graph| graph.0 == 4), "{:?}", trace.ops.graph);
     assert_eq!(trace.call_ops(trace.ops.launch(OpIdx(1)).unwrap()).len(), 2);
     assert_eq!(trace.meta.capture_mode, CaptureMode::Unknown, "some of each");
-    assert!(trace.meta.warnings.iter().any(|warning| warning.starts_with("1 graph launches left out")));
+    assert!(trace.meta.warnings.iter().any(|warning| warning.starts_with("1 graph launch left out")));
     assert_eq!(analyze(&trace, &Options::default()).devices[0].partition.idle, Ns(20_000));
 }
 
@@ -272,7 +272,7 @@ fn ranges_have_a_text_or_the_id_of_one() {
     assert_eq!(ranges, expected);
     assert_eq!((trace.ranges[0].kind, trace.ranges[3].kind), (RangeKind::Nvtx, RangeKind::Operator));
     assert_eq!(trace.threads[0].name, "rank 0");
-    let left_out = "1 ranges left out: they were not closed while nsys recorded";
+    let left_out = "1 range left out: it was not closed while nsys recorded";
     assert!(trace.meta.warnings.iter().any(|warning| warning == left_out), "{:?}", trace.meta.warnings);
 }
 

@@ -348,7 +348,10 @@ fn bubble_facts(doc: &Document, at: BubbleRef, facts: &mut Vec<(&'static str, St
         let ahead = if bubble.root.call == Some(call) { ahead(call) } else { String::new() };
         facts.push((DEFAULT_STREAM, format!("{} put {} into it{ahead}", named(call), op_name(doc, op))));
     }
-    if let Some(call) = bubble.root.call.filter(|&root| default.is_none_or(|(call, _)| call != root)) {
+    // What is said of the waits below names the call that made the next op wait.
+    let waits: Vec<Option<CallIdx>> = doc.waits_of(bubble).take(MOST_HANDOVERS).map(|handover| handover.wait).collect();
+    let elsewhere = |call| default.is_some_and(|(put, _)| put == call) || waits.contains(&Some(call));
+    if let Some(call) = bubble.root.call.filter(|&call| !elsewhere(call)) {
         facts.push((root_call_name(doc, bubble, call), format!("{}{}", named(call), ahead(call))));
     }
     if let Some(site) = bubble.root.site {

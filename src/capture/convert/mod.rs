@@ -22,6 +22,7 @@ use cupti_sys::bindings;
 use thiserror::Error;
 
 use crate::progress::{Cancelled, Unwatched, Watch, Watched, check};
+use crate::report::text::counted;
 use crate::trace::{
     BuildError, CaptureMode, Choice, Ns, ProcessIdx, Recorded, Trace, TraceBuilder, WorkloadRun, rfc3339,
 };
@@ -482,11 +483,16 @@ fn count_losses(builder: &mut TraceBuilder, survey: &Survey) {
     losses.cut_bytes = losses.cut_bytes.saturating_add(survey.unread_bytes);
     if discarded_buffers > 0 {
         meta.warnings.push(format!(
-            "the recorder's memory was used up: {discarded_buffers} buffers ({discarded_bytes} bytes) were discarded"
+            "the recorder's memory was used up: {} discarded ({})",
+            counted(discarded_buffers, "buffer was", "buffers were"),
+            counted(discarded_bytes, "byte", "bytes")
         ));
     }
     if unwritten_buffers > 0 {
-        meta.warnings.push(format!("the recording could not be written: {unwritten_buffers} buffers are missing"));
+        meta.warnings.push(format!(
+            "the recording could not be written: {} missing",
+            counted(unwritten_buffers, "buffer is", "buffers are")
+        ));
     }
     match &survey.ending {
         Ok(Ending::Complete) => {}
@@ -502,7 +508,10 @@ fn count_losses(builder: &mut TraceBuilder, survey: &Survey) {
             let lost = survey.bytes.saturating_sub(error.damaged_at().unwrap_or(survey.bytes));
             losses.cut_bytes = losses.cut_bytes.saturating_add(lost);
             losses.damaged_at = losses.damaged_at.or(error.damaged_at());
-            meta.warnings.push(format!("the recording is damaged and its last {lost} bytes cannot be read: {error}"));
+            meta.warnings.push(format!(
+                "the recording is damaged and its last {} cannot be read: {error}",
+                counted(lost, "byte", "bytes")
+            ));
         }
     }
     meta.warnings.extend(survey.remarks.iter().cloned());

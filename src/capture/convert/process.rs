@@ -9,6 +9,7 @@ use super::clock::Clock;
 use super::devices::{LocalDevices, device_in_trace};
 use super::namesakes::Namesake;
 use super::survey::{Survey, short};
+use crate::report::text::counted;
 use crate::trace::{
     CallInput, ContextIdx, CorrelationId, Detail, EventInput, GraphId, MemoryKind, NameId, OpInput, OpKind,
     OverheadKind, ProcessIdx, RangeKind, StreamIdx, StreamKind, SyncInput, SyncKind, ThreadIdx, TraceBuilder,
@@ -161,11 +162,11 @@ impl<'b> ProcessConverter<'b> {
         let unpaired = self.ranges.len();
         let meta = &mut self.builder.meta;
         if unpaired > 0 {
-            let ranges = match unpaired {
-                1 => "1 range has only one end in the recording and was left out".to_owned(),
-                many => format!("{many} ranges have only one end in the recording and were left out"),
-            };
-            meta.warnings.push(ranges);
+            meta.warnings.push(counted(
+                unpaired as u64,
+                "range has only one end in the recording and was left out",
+                "ranges have only one end in the recording and were left out",
+            ));
         }
         meta.losses.unreadable_records = meta.losses.unreadable_records.saturating_add(self.unreadable);
     }

@@ -139,7 +139,10 @@ impl Collector {
         match event.phase {
             b'X' => self.lasting(event, at, notes),
             b'M' => self.metadata(event),
-            b'B' | b'E' => notes.count("events tell only a begin or an end: left out", Some(at)),
+            b'B' | b'E' => notes.count(
+                ["event tells only a begin or an end: left out", "events tell only a begin or an end: left out"],
+                Some(at),
+            ),
             _ => {}
         }
     }
@@ -189,19 +192,31 @@ impl Collector {
             (Time::Ns(start), Time::Ns(length)) if length >= 0 => (start, length),
             (Time::Ns(_), Time::Ns(_) | Time::Absent) => {
                 losses.ops_without_time += u64::from(is_op);
-                notes.count("events have no end, as when recording ends before they do: left out", Some(at));
+                notes.count(
+                    [
+                        "event has no end, as when recording ends before it does: left out",
+                        "events have no end, as when recording ends before they do: left out",
+                    ],
+                    Some(at),
+                );
                 return None;
             }
             _ => {
                 losses.unreadable_records += 1;
-                notes.count("events have no time that can be read: left out", Some(at));
+                notes.count(
+                    ["event has no time that can be read: left out", "events have no time that can be read: left out"],
+                    Some(at),
+                );
                 return None;
             }
         };
         let end = start.saturating_add(length);
         if start <= -FARTHEST || end >= FARTHEST {
             losses.impossible_times += 1;
-            notes.count("events have times that no clock shows: left out", Some(at));
+            notes.count(
+                ["event has times that no clock shows: left out", "events have times that no clock shows: left out"],
+                Some(at),
+            );
             return None;
         }
         let zero = self.builder.zero;

@@ -6,6 +6,7 @@ use super::collect::{Collector, LaneKey, RawOp};
 use super::header::Header;
 use crate::import::{ImportError, Notes};
 use crate::progress::Watch;
+use crate::report::text::counted;
 use crate::trace::{
     CaptureMode, ContextIdx, CorrelationId, Detail, DeviceIdx, EventInput, OpInput, ProcessIdx, StreamIdx, SyncInput,
     Trace, rfc3339,
@@ -62,7 +63,10 @@ impl Collector {
             self.builder.push_op(input);
         }
         notes.add(
-            "ops have a correlation id that several processes used: linked to the call before them",
+            [
+                "op has a correlation id that several processes used: linked to the call before it",
+                "ops have a correlation id that several processes used: linked to the call before them",
+            ],
             ambiguous,
             None,
         );
@@ -138,8 +142,8 @@ impl Collector {
         }
         let named = if self.unknown.is_empty() { String::new() } else { format!(" ({})", self.unknown.join(", ")) };
         format!(
-            "its {} events{named} are none of a GPU profiler: no kernel, copy or runtime call is among them",
-            self.lasting
+            "it has {}{named}, and no kernel, copy or runtime call of a GPU profiler is among them",
+            counted(self.lasting, "event", "events")
         )
     }
 
@@ -164,7 +168,10 @@ impl Collector {
                     ops[at].end = next.start;
                     self.builder.meta.losses.impossible_times += 1;
                     notes.count(
-                        "ops last far into later ops of their own stream, which none can: ended where the next starts",
+                        [
+                            "op lasts far into later ops of its own stream, which none can: ended where the next starts",
+                            "ops last far into later ops of their own stream, which none can: ended where the next starts",
+                        ],
                         None,
                     );
                 }

@@ -35,6 +35,7 @@ mod window;
 use std::io::{self, Read};
 
 use super::{ImportError, Notes};
+use crate::import::notes::Kind;
 use crate::progress::{Cancelled, Unwatched, Watch, Watched, was_cancelled};
 use crate::trace::Trace;
 use collect::Collector;
@@ -301,9 +302,9 @@ impl<'w, R: Read> Reader<'w, R> {
     fn fault(&mut self, from: usize) -> Step {
         if matches!(self.place, Place::Top { .. }) {
             let what = if self.found_events {
-                "stretches of damaged text behind the events"
+                ["stretch of damaged text behind the events", "stretches of damaged text behind the events"]
             } else {
-                "stretches of damaged text before the events"
+                ["stretch of damaged text before the events", "stretches of damaged text before the events"]
             };
             let position = self.position(from);
             self.notes.count(what, Some(position));
@@ -335,7 +336,7 @@ impl<'w, R: Read> Reader<'w, R> {
                     return self.cut(position, "it ends inside an event");
                 }
                 self.lost += 1;
-                self.notes.count("events could not be read", Some(position));
+                self.notes.count(["event could not be read", "events could not be read"], Some(position));
                 if next.is_none() {
                     self.place = Place::Lost;
                 }
@@ -366,7 +367,13 @@ impl<'w, R: Read> Reader<'w, R> {
             Place::Events if left > 0 => self.fault(self.at),
             Place::Events if self.bare && self.window.failure().is_none() => {
                 // The format allows a bare list to stay open.
-                self.notes.count("list of events is not closed: perhaps more was to come", None);
+                self.notes.count(
+                    [
+                        "list of events is not closed: perhaps more was to come",
+                        "lists of events are not closed: perhaps more was to come",
+                    ],
+                    None,
+                );
                 Step::Done
             }
             Place::Events | Place::Top { .. } => {
@@ -401,13 +408,28 @@ impl<'w, R: Read> Reader<'w, R> {
 }
 
 /// What is said of an event that is no JSON and was read all the same.
-const fn sentence(oddity: Oddity) -> &'static str {
+const fn sentence(oddity: Oddity) -> Kind {
     match oddity {
-        Oddity::Control => "events with a control character inside a string: read as it stands",
-        Oddity::Escape => "events with a backslash that escapes nothing: read as it stands",
-        Oddity::Utf8 => "events with bytes that are no UTF-8: read with a replacement character",
-        Oddity::NotANumber => "events with NaN or Infinity in the place of a number: read without it",
-        Oddity::Quote => "events with quotation marks inside a string that are not escaped: read as they stand",
+        Oddity::Control => [
+            "event with a control character inside a string: read as it stands",
+            "events with a control character inside a string: read as it stands",
+        ],
+        Oddity::Escape => [
+            "event with a backslash that escapes nothing: read as it stands",
+            "events with a backslash that escapes nothing: read as it stands",
+        ],
+        Oddity::Utf8 => [
+            "event with bytes that are no UTF-8: read with a replacement character",
+            "events with bytes that are no UTF-8: read with a replacement character",
+        ],
+        Oddity::NotANumber => [
+            "event with NaN or Infinity in the place of a number: read without it",
+            "events with NaN or Infinity in the place of a number: read without it",
+        ],
+        Oddity::Quote => [
+            "event with quotation marks inside a string that are not escaped: read as they stand",
+            "events with quotation marks inside a string that are not escaped: read as they stand",
+        ],
     }
 }
 

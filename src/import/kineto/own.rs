@@ -77,7 +77,10 @@ impl Collector {
                 self.own = Some(Own { outline, events: 0 });
             }
             None => notes.count(
-                "outline of a trace that was exported here cannot be used: its events are read as those of other tools",
+                [
+                    "outline of a trace that was exported here cannot be used: its events are read as those of other tools",
+                    "outlines of traces that were exported here cannot be used: their events are read as those of other tools",
+                ],
                 None,
             ),
         }

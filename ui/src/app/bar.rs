@@ -1,11 +1,11 @@
 //! What stands around the timeline: the bar with its menus, the first window, the list of keys.
 
 use bubblescope::analysis::Cause;
+use bubblescope::open::stem;
 use bubblescope::trace::{ApiKind, Detail, MemoryKind, OpKind};
 use eframe::egui::{self, RichText, Sense, Ui, Vec2};
 
 use super::App;
-use super::files::stem;
 use crate::command::{COMMANDS, Command, Entry, Shortcut};
 use crate::dialog::centred;
 use crate::paint::Quads;

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bubblescope::analysis::full;
 use bubblescope::atomic::write_atomically;
+use bubblescope::open::stem;
 use bubblescope::report::text::{self, Style};
 use bubblescope::report::{self, Report};
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -217,14 +218,6 @@ impl App {
             }
         }
     }
-}
-
-/// Endings of recordings.
-const ENDINGS: [&str; 5] = [".bubbles.parquet", ".bubcap", ".json.gz", ".json", ".sqlite"];
-
-/// A recording's name without its ending.
-pub(super) fn stem(name: &str) -> &str {
-    ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
 }
 
 pub(super) fn in_background(work: impl FnOnce() + Send + 'static) {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use bubblescope::open::stem;
 use eframe::egui::{
     self, Align, Label, Layout, Response, RichText, Sense, TextStyle, TextWrapMode, Ui, UiBuilder, WidgetText,
 };
 
 use super::App;
-use super::files::stem;
 use crate::command::Command;
 use crate::format;
 use crate::load::{Loading, Stage};

@@ -150,7 +150,7 @@ fn details_lead_to_what_they_name() {
         let start = harness.state().timeline.selected.unwrap();
         let found = describe(&harness.state().docs[0], start.item).unwrap();
         let names: Vec<&str> = found.links.iter().map(|&(at, _)| found.facts[at].0).collect();
-        let call = ["Call", "Next launch", "Next op's launch"].iter().any(|fact| names.contains(fact));
+        let call = ["Call", "Wait by", "Next launch", "Next op's launch"].iter().any(|fact| names.contains(fact));
         assert!(call && ["Before", "After"].iter().all(|fact| names.contains(fact)), "{name}: {names:?}");
         let mut walked = 0;
         for (at, item) in found.links {

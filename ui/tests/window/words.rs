@@ -52,7 +52,7 @@ fn a_bubble_says_why_and_names_its_finding() {
             "default-stream",
             "Default stream",
         ),
-        ("dependency", "queued work waited for another stream or event", "no-overlap", "Call"),
+        ("dependency", "queued work waited for another stream or event", "no-overlap", "Wait by"),
         (
             "host-bound",
             "the host ran its own code between CUDA calls, for 272 µs of it; which code the recording does not tell: \
@@ -75,7 +75,9 @@ fn a_bubble_says_why_and_names_its_finding() {
         assert_eq!(fact(&bubble, "Why"), Some(why), "{name}");
         let named = fact(&bubble, "Finding").unwrap();
         assert!(named.ends_with(&format!(" ({finding})")), "{name}: {named}");
-        assert!(fact(&bubble, call).is_some(), "{name}: {bubble:?}");
+        let call = fact(&bubble, call).unwrap_or_else(|| panic!("{name}: {bubble:?}"));
+        let said = bubble.facts.iter().filter(|(fact, value)| value == call && *fact != "Drained by").count();
+        assert_eq!(said, 1, "{name}: {bubble:?}");
         // A rule that speaks of the call that drained the device speaks of one that is named.
         let judged = fact(&bubble, "Judged by").unwrap();
         let drains = judged.starts_with("the call that was open when the device ran dry");

@@ -23,7 +23,7 @@ fn losses_are_counted_and_told() {
     assert_eq!(trace.meta.losses.dropped_records, 5 + 2 + 1);
     assert_eq!(trace.meta.losses.cut_bytes, 12 + 40);
     let warnings = trace.meta.warnings.join("\n");
-    for part in ["2 buffers (100 bytes) were discarded", "1 buffers are missing", "kind 900", "not stopped in order"] {
+    for part in ["2 buffers were discarded (100 bytes)", "1 buffer is missing", "kind 900", "not stopped in order"] {
         assert!(warnings.contains(part), "{part}: {warnings}");
     }
 }

@@ -94,7 +94,13 @@ impl Export<'_> {
         })?;
         self.each(&["DIAGNOSTIC_EVENT"], &["severity"], |export, row| {
             if row.int(0).is_some_and(|severity| severity == ERROR) {
-                export.notes.count("errors that nsys itself reported while it recorded; its window shows them", None);
+                export.notes.count(
+                    [
+                        "error that nsys itself reported while it recorded; its window shows it",
+                        "errors that nsys itself reported while it recorded; its window shows them",
+                    ],
+                    None,
+                );
             }
             Some(())
         })

@@ -154,7 +154,13 @@ impl Export<'_> {
         self.each(GRAPHS, &with(&["graphExecId"]), |export, row| {
             let mut work = export.work(row, false)?;
             if export.nodes.contains(&(work.process, work.correlation)) {
-                export.notes.count("graph launches left out: their nodes are recorded one by one", None);
+                export.notes.count(
+                    [
+                        "graph launch left out: its nodes are recorded one by one",
+                        "graph launches left out: their nodes are recorded one by one",
+                    ],
+                    None,
+                );
                 return Some(());
             }
             whole += 1;

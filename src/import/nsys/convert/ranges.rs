@@ -47,7 +47,13 @@ impl Export<'_> {
                 Some(end) => end,
                 None if is_mark => start,
                 None => {
-                    export.notes.count("ranges left out: they were not closed while nsys recorded", None);
+                    export.notes.count(
+                        [
+                            "range left out: it was not closed while nsys recorded",
+                            "ranges left out: they were not closed while nsys recorded",
+                        ],
+                        None,
+                    );
                     return Some(());
                 }
             };
