@@ -314,7 +314,7 @@ impl Choice {
         let telling = *self.by_name[call.name.index()].get_or_insert_with(|| Telling::of(names.get(call.name)));
         match telling {
             Telling::Capture(edge) => self.capture_edges.push(Edge { edge, seen: *seen, call: *call }),
-            Telling::GraphLaunch if !touches && seen.start < self.reach.0 && call.result == 0 && seen.id.is_some() => {
+            Telling::GraphLaunch if !touches && seen.start < self.reach.0 && seen.id.is_some() => {
                 let latest = self.graph_launches.entry(seen.process).or_default();
                 latest.push(Reverse((seen.start, seen.id)));
                 if latest.len() > GRAPH_LAUNCHES {

@@ -231,7 +231,8 @@ pub(crate) struct WindowArgs {
     /// Look at the whole trace, set-up and warm-up too
     #[arg(long, conflicts_with_all = ["from", "to", "nvtx", "iteration"])]
     pub(crate) whole: bool,
-    /// Look from this moment on, counted from the trace's start: 800us, 1.5ms, 2s, or plain nanoseconds
+    /// Look from this moment on, counted from the trace's start: 800us, 1.5ms, 2s, or plain nanoseconds; of a `.bubcap` only
+    /// the part that is looked at takes memory
     #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with_all = ["nvtx", "iteration"])]
     pub(crate) from: Option<Ns>,
     /// Look up to this moment

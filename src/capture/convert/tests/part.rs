@@ -183,19 +183,27 @@ fn spool_of(pid: u32, uuid: u8, records: &[Made]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Records in any order, of two processes: whatever part is asked for, reading it alone gives what cutting it out of
+    /// Records in any order, of two processes, of which one may have been cut off: whatever part is asked for, reading it alone gives what cutting it out of
     /// the whole does, and it has every event that touches what was asked for.
     #[test]
     fn a_part_of_any_records_that_is_read_alone_is_that_of_the_whole(
         records in [0, 1].map(|_| prop::collection::vec((0_u8..22, 1_u64..3_000, 0_u64..200, 1_u32..40, 0_u32..4), 0..90)),
         window in (prop::option::of(-50_i64..3_000), prop::option::of(0_i64..3_300)),
         around in prop::sample::select(vec![0_i64, 20, 400]),
+        cut in prop::option::weighted(0.2, 0_usize..1_000),
     ) {
         let [one, two] = &records;
-        let spools = [spool_of(1, 0xab, one), spool_of(2, 0xcd, two)];
+        let mut spools = [spool_of(1, 0xab, one), spool_of(2, 0xcd, two)];
+        if let Some(thousandths) = cut {
+            let length = spools[0].len();
+            spools[0].truncate(length * thousandths / 1_000);
+        }
         let spools = [&*spools[0], &*spools[1]];
         let window = (window.0.map(Ns), window.1.map(Ns));
-        let whole = trace_from_bytes(&spools).unwrap();
+        let Ok(whole) = trace_from_bytes(&spools) else {
+            prop_assert!(Part::of_bytes(&spools, window, Ns(around)).is_err());
+            return Ok(());
+        };
         let part = Part::of_bytes(&spools, window, Ns(around)).unwrap();
         let (here, _) = part.share();
         let read = part.read().unwrap();
