@@ -353,6 +353,7 @@ def write(folder, document):
         text += [
             f"With {len(earlier)} earlier run{'s' if len(earlier) > 1 else ''} of the same conditions, the newest last:", "",
             *together([*earlier, found]), "",
+            "Nsight Systems records through CUPTI as well, so bare CUPTI is the floor of both.", "",
             *(line for run in earlier[:1] for line in remark(run, found["config"], "The earlier runs were made")),
         ]
     text += [
