@@ -108,7 +108,7 @@ fn marked_until(
     let sync_calls = sync_cost::rows(trace, bounds, &devices, &host, until)?;
     until.check()?;
     let launches = launches::launches(trace, bounds, &devices, &host.captures);
-    let quality = quality::quality(trace, bounds, &devices, &launches, constants);
+    let quality = quality::quality(trace, bounds, &devices, &launches, &host.waits, constants);
     let within = devices.into_iter().zip(streams);
     let devices = within.map(|(device, streams)| Arc::new(DeviceAnalysis { streams, ..device })).collect();
     Ok(Marked { interval, devices, sync_calls, quality })

@@ -98,7 +98,7 @@ fn analyze_until(trace: &Trace, options: &Options, until: Until<'_>) -> Result<(
         sync_calls,
         launches: launches.figures,
         iterations,
-        quality: quality::quality(trace, bounds, &devices, &launches, &options.constants),
+        quality: quality::quality(trace, bounds, &devices, &launches, &host.waits, &options.constants),
         devices: devices.into_iter().map(Arc::new).collect(),
     };
     Ok((analysis, host))

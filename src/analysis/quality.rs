@@ -6,7 +6,7 @@ use super::cause::Cause;
 use super::launches::Launches;
 use super::options::Constants;
 use super::result::{DeviceAnalysis, Quality};
-use super::waits::{has_unknown_default_stream, unknown_stream_orders};
+use super::waits::{Wait, Waits, has_unknown_default_stream, unknown_stream_orders};
 use super::words::{counted, grouped, time};
 
 /// Judges the analysis.
@@ -15,6 +15,7 @@ pub(super) fn quality(
     window: Interval,
     devices: &[DeviceAnalysis],
     launches: &Launches,
+    waits: &Waits,
     constants: &Constants,
 ) -> Quality {
     let losses = trace.meta.losses;
@@ -140,9 +141,19 @@ pub(super) fn quality(
     });
     let opaque = trace.meta.capture_mode == CaptureMode::Graph || trace.ops.kind.contains(&OpKind::Graph);
     if let Some(rest) = &trace.rest {
+        let began_before = |wait: &Wait| {
+            let call = trace.calls.interval(wait.call);
+            call.start < rest.reach.start && call.end > window.start
+        };
+        let run_ahead = match waits.calls().iter().any(began_before) {
+            true => "; the run-ahead of calls that began before counts only work that was not over by then",
+            false => "",
+        };
         let [from, to] = [rest.reach.start, rest.reach.end].map(time);
         warn(true, &|| {
-            format!("only what lies between {from} and {to} was looked at: what is usual is taken from there")
+            format!(
+                "only what lies between {from} and {to} was looked at: what is usual is taken from there{run_ahead}"
+            )
         });
     }
     warn(opaque, &|| "graph launches were recorded whole: idle time inside them is not seen".to_owned());

@@ -97,6 +97,27 @@ fn idle_time_at_the_edges_of_a_window_is_told_though_the_work_around_is_far_away
 }
 
 #[test]
+fn a_call_that_waits_since_before_a_part_is_told_to_have_found_more_work_than_is_known() {
+    let mut scene = Scene::new();
+    for at in 0..100 {
+        scene.launch(at as u64 + 1, (at * 6_000, at * 6_000 + 5_000), 7, (ms(at) + 8_000, ms(at) + 900_000));
+    }
+    scene.stream_sync(200, 7, ms(1), ms(100));
+    scene.call("cudaGetDevice", 300, ms(200), ms(200) + 1_000);
+    let trace = scene.finish();
+    let [whole, part] = both(&trace, (ms(50), ms(70)), ms(2));
+    let ahead = |found: &Analysis| found.sync_calls[0].run_ahead.work.p50;
+    assert!(ahead(&part) < ahead(&whole));
+    let says_so = |found: &Analysis| found.quality.warnings.iter().any(|text| text.contains("run-ahead of calls"));
+    assert!(says_so(&part) && !says_so(&whole));
+    assert_eq!(part.devices[0].idle_by_root, whole.devices[0].idle_by_root);
+    // Of one that began within what is looked at, all is known.
+    let [whole, part] = both(&trace, (ms(1), ms(70)), ms(2));
+    assert_eq!(ahead(&part), ahead(&whole));
+    assert!(!says_so(&part));
+}
+
+#[test]
 fn queries_that_found_their_work_done_are_no_spin_where_others_were_told_to_wait() {
     let mut scene = Scene::new();
     scene.launch(1, (0, 5_000), 7, (8_000, ms(1)));
