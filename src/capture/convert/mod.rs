@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use cupti::spool::{Beside, Drops, Ending, Header, SpoolError, extract};
+use cupti::spool::{Beside, Chunk, Drops, Ending, Header, SpoolError, extract};
 use cupti_sys::bindings;
 use thiserror::Error;
 
@@ -58,6 +58,12 @@ pub enum ConvertError {
         /// Where its last, incomplete chunk starts.
         offset: u64,
     },
+    /// Another recording took the place of a spool, or a part of it went away.
+    #[error("cannot use the recording {spool}: it changed while it was read; read it again")]
+    Changed {
+        /// The path of the spool, or its position among those given.
+        spool: String,
+    },
     /// The records do not fit into a trace.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -79,7 +85,7 @@ pub fn trace_from_spools(paths: &[&Path]) -> Result<Trace, ConvertError> {
 /// # Errors
 /// As [`trace_from_spools`], and when it is cancelled.
 pub fn trace_from_spools_watched(paths: &[&Path], watch: &dyn Watch) -> Result<Trace, ConvertError> {
-    convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), &[], watch).map(|(trace, _)| trace)
+    convert(&paths.iter().map(|path| Source::of_file(path)).collect::<Vec<_>>(), &[], watch).map(|(trace, _)| trace)
 }
 
 /// Which process of the trace a spool is of.
@@ -95,7 +101,7 @@ pub(super) struct Home {
 /// # Errors
 /// As [`trace_from_spools`].
 pub(super) fn trace_from_collected(paths: &[&Path], beside: &[Beside]) -> Result<(Trace, Vec<Home>), ConvertError> {
-    convert(&paths.iter().map(|path| Source::File(path)).collect::<Vec<_>>(), beside, &Unwatched)
+    convert(&paths.iter().map(|path| Source::of_file(path)).collect::<Vec<_>>(), beside, &Unwatched)
 }
 
 /// The same without what the processes did: their devices and contexts alone, which need little memory.
@@ -105,9 +111,10 @@ pub(super) fn trace_from_collected(paths: &[&Path], beside: &[Beside]) -> Result
 pub(super) fn outline_from_collected(paths: &[&Path], beside: &[Beside]) -> Result<(Trace, Vec<Home>), ConvertError> {
     const KINDS: [u32; 2] = [bindings::CUPTI_ACTIVITY_KIND_DEVICE, bindings::CUPTI_ACTIVITY_KIND_CONTEXT];
     let extracted = |path: &&Path| {
-        let source = Source::File(path).open(&mut Reading { watch: &Unwatched, before: 0, total: 0 });
-        let source = source.map_err(|source| SpoolError::Io { offset: 0, source });
-        source.and_then(|source| extract(source, &KINDS)).map_err(|error| Source::File(path).failed(error))
+        let source = Source::of_file(path);
+        let opened = source.open(&mut Reading { watch: &Unwatched, before: 0, total: 0 });
+        let opened = opened.map_err(|source| SpoolError::Io { offset: 0, source });
+        opened.and_then(|opened| extract(opened, &KINDS)).map_err(|error| source.failed(error))
     };
     let extracts = paths.iter().map(extracted).collect::<Result<Vec<_>, _>>()?;
     let sources: Vec<_> = paths.iter().zip(&extracts).map(|(path, bytes)| Source::Read(path, bytes)).collect();
@@ -134,33 +141,38 @@ pub(crate) fn trace_from_read(path: &Path, spool: &[u8], watch: &dyn Watch) -> R
 /// Where a spool is.
 #[derive(Clone, Copy)]
 enum Source<'s> {
-    File(&'s Path),
+    /// A file and how long it was at first: of one that is still being written, each look finds the same.
+    File(&'s Path, u64),
     /// Read already, from a file that can be read only once.
     Read(&'s Path, &'s [u8]),
     Memory(usize, &'s [u8]),
 }
 
 impl<'s> Source<'s> {
+    /// Its length is 0 when it cannot be told, which opening will then tell.
+    fn of_file(path: &'s Path) -> Self {
+        Self::File(path, path.metadata().map_or(0, |found| found.len()))
+    }
+
     fn open(self, reading: &mut Reading<'s>) -> io::Result<Box<dyn Read + 's>> {
         Ok(match self {
-            Self::File(path) => {
-                Box::new(BufReader::with_capacity(1 << 16, reading.watched(File::open(path)?, self.bytes())))
+            Self::File(path, bytes) => {
+                Box::new(BufReader::with_capacity(1 << 16, reading.watched(File::open(path)?.take(bytes), bytes)))
             }
             Self::Read(_, bytes) | Self::Memory(_, bytes) => Box::new(reading.watched(bytes, self.bytes())),
         })
     }
 
-    /// Its length; 0 when it cannot be told, which opening will then tell.
     fn bytes(self) -> u64 {
         match self {
-            Self::File(path) => path.metadata().map_or(0, |found| found.len()),
+            Self::File(_, bytes) => bytes,
             Self::Read(_, bytes) | Self::Memory(_, bytes) => bytes.len() as u64,
         }
     }
 
     fn name(self) -> String {
         match self {
-            Self::File(path) | Self::Read(path, _) => path.display().to_string(),
+            Self::File(path, _) | Self::Read(path, _) => path.display().to_string(),
             Self::Memory(at, _) => format!("spool {}", at + 1),
         }
     }
@@ -221,7 +233,7 @@ impl<'s> Part<'s> {
         around: Ns,
         watch: &'s dyn Watch,
     ) -> Result<Self, ConvertError> {
-        Self::of(vec![Source::File(path)], (from, to), around, watch)
+        Self::of(vec![Source::of_file(path)], (from, to), around, watch)
     }
 
     /// The same of spools in memory.
@@ -344,13 +356,21 @@ impl<'s> Spools<'s> {
             presences.push(Presence::of(survey, &clock, identity, index));
             let local = devices.of_process(survey);
             let mut process = ProcessConverter::new(&mut builder, local, survey, clock, index, namesake);
-            for chunk in source.reader(reading)? {
+            let chunks = source.reader(reading)?;
+            let is_same = *chunks.header() == survey.header;
+            let mut buffers = 0;
+            for chunk in chunks {
                 check(reading.watch)?;
                 // The survey has seen the same error and reported it.
                 let Ok(chunk) = chunk else { break };
+                buffers += u64::from(matches!(chunk, Chunk::Buffer { .. }));
                 process.chunk(chunk);
             }
             process.finish();
+            check(reading.watch)?;
+            if !is_same || buffers != survey.buffers {
+                return Err(ConvertError::Changed { spool: source.name() });
+            }
             if joined {
                 let pid = survey.header.pid;
                 for warning in &mut builder.meta.warnings[warnings_before..] {

@@ -2,17 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cupti::spool::{CallbackName, End, Text, Writer};
 use cupti_sys::bindings as c;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::super::{Part, trace_from_bytes};
+use super::super::{ConvertError, Part, trace_from_bytes, trace_from_spools_watched};
 use super::{
     Bytes, EPOCH, KERNEL_NAME, RANGE_NAME, anchor, call, context, device, header, joined, kernel, marker, sync,
 };
 use crate::analysis;
+use crate::progress::Watch;
 use crate::report::{self, Report};
 use crate::trace::{Interval, Ns, Trace};
 
@@ -178,6 +180,99 @@ fn spool_of(pid: u32, uuid: u8, records: &[Made]) -> Vec<u8> {
     }
     out.end(&End::default()).unwrap();
     out.into_inner()
+}
+
+/// Does something in the middle of reading.
+struct Meanwhile<F> {
+    done: F,
+    at: u64,
+    reports: AtomicU64,
+}
+
+impl<F: Fn() + Sync> Watch for Meanwhile<F> {
+    fn progress(&self, _: u64, _: u64) {
+        if self.reports.fetch_add(1, Ordering::Relaxed) == self.at {
+            (self.done)();
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Makes a file of what is there, reads a part of it, and all of it, and meanwhile, at each moment, makes it another.
+fn read_meanwhile(
+    there: &[u8],
+    another: &[u8],
+    seen: impl Fn(Result<Trace, ConvertError>, Result<Trace, ConvertError>),
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("one.bubcap");
+    let read = |at: u64, part: bool| {
+        fs::write(&path, there).unwrap();
+        let done = || fs::write(&path, another).unwrap();
+        let watch = Meanwhile { done, at, reports: AtomicU64::new(0) };
+        let read = if part {
+            let window = (Some(Ns(1_000)), Some(Ns(2_000)));
+            Part::of_file(&path, window, Ns(20), &watch).and_then(Part::read)
+        } else {
+            trace_from_spools_watched(&[&path], &watch)
+        };
+        (read, watch.reports.into_inner())
+    };
+    let (_, reports) = read(u64::MAX, true);
+    assert!(reports >= 4, "{reports}");
+    for at in 0..reports {
+        seen(read(at, true).0, read(at, false).0);
+    }
+}
+
+fn steady(count: u32) -> Vec<Made> {
+    (0..count)
+        .flat_map(|at| [(7, u64::from(at) * 30, 10, at + 1, 0), (0, u64::from(at) * 30 + 12, 9, at + 1, 0)])
+        .collect()
+}
+
+#[test]
+fn a_recording_that_goes_on_while_it_is_read_is_what_it_was_at_first() {
+    let whole = spool_of(1, 0xab, &steady(120));
+    for there in [whole.len() * 2 / 3, whole.len() - 1, whole.len()] {
+        let there = &whole[..there];
+        let expected = trace_from_bytes(&[there]).unwrap();
+        let window = (Some(Ns(1_000)), Some(Ns(2_000)));
+        let part = expected.clone().part_with(window.0, window.1, Ns(20));
+        assert!(part.rest.is_some());
+        read_meanwhile(there, &whole, |read, all| {
+            assert_eq!(in_order(read.unwrap()), in_order(part.clone()));
+            assert_eq!(all.unwrap(), expected);
+        });
+    }
+}
+
+#[test]
+fn a_recording_that_becomes_another_while_it_is_read_is_refused_if_it_is_not_what_it_was() {
+    let there = spool_of(1, 0xab, &steady(120));
+    let shorter = &there[..there.len() / 2];
+    let longer = spool_of(2, 0xab, &steady(240));
+    let expected = trace_from_bytes(&[&there]).unwrap();
+    for another in [shorter, &longer, b""] {
+        let refused = AtomicU64::new(0);
+        read_meanwhile(&there, another, |read, all| {
+            for read in [read, all] {
+                match read {
+                    Ok(trace) => assert_eq!(trace.end, expected.end),
+                    Err(error) => {
+                        refused.fetch_add(1, Ordering::Relaxed);
+                        let told = error.to_string();
+                        assert!(told.contains("one.bubcap"), "{told}");
+                        assert!(matches!(error, ConvertError::Changed { .. } | ConvertError::Spool { .. }), "{told}");
+                    }
+                }
+            }
+        });
+        assert!(refused.into_inner() > 3);
+    }
 }
 
 proptest! {
