@@ -1,6 +1,6 @@
 //! Parts of a trace to look at.
 
-use super::words::time;
+use super::words::moment;
 use thiserror::Error;
 
 use crate::trace::{Interval, Ns, Trace};
@@ -13,12 +13,12 @@ use super::sync_cost::site_name;
 #[non_exhaustive]
 pub enum WindowError {
     /// Nothing of the trace lies between the given moments.
-    #[error("nothing between {} and {}: the trace runs from 0 ns to {}", time(*.from), time(*.to), time(*.end))]
+    #[error("nothing {}: the recording runs from 0 ns to {}", asked(*.from, *.to), moment(*.end))]
     Empty {
         /// The first moment asked for.
         from: Ns,
-        /// The moment after the last.
-        to: Ns,
+        /// The moment after the last, if one was asked for.
+        to: Option<Ns>,
         /// The trace's end.
         end: Ns,
     },
@@ -43,13 +43,20 @@ pub enum WindowError {
     },
 }
 
+fn asked(from: Ns, to: Option<Ns>) -> String {
+    match to {
+        Some(to) => format!("between {} and {}", moment(from), moment(to)),
+        None => format!("from {} on", moment(from)),
+    }
+}
+
 /// From one moment to another; from the trace's start and to its end where they are not given.
 ///
 /// # Errors
 /// [`WindowError::Empty`] when nothing of the trace lies between them.
 pub fn between(trace: &Trace, from: Option<Ns>, to: Option<Ns>) -> Result<Interval, WindowError> {
-    let (from, to) = (from.unwrap_or(Ns::ZERO), to.unwrap_or(trace.end));
-    let window = Interval::new(from, to).intersect(Interval::new(Ns::ZERO, trace.end));
+    let from = from.unwrap_or(Ns::ZERO);
+    let window = Interval::new(from, to.unwrap_or(trace.end)).intersect(Interval::new(Ns::ZERO, trace.end));
     if window.is_empty() { Err(WindowError::Empty { from, to, end: trace.end }) } else { Ok(window) }
 }
 

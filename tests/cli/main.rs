@@ -391,10 +391,35 @@ fn windows_and_changes_are_taken_from_the_command_line() {
     let predicted = answer["gain_ns"].as_i64().unwrap();
     let measured = reported_span(&path) - none;
     assert!((predicted - measured).abs() * 10 < measured, "{predicted} against {measured}");
-    assert_refused(bubble_report().arg(&path).args(["--from", "10s"]), 2, &["10.0 s"]);
-    assert_refused(bubble_report().arg(&path).args(["--nvtx", "step"]), 2, &["step"]);
+    let begins_late = ["sync.bubcap: nothing from 10.000000 s on: the recording runs from 0 ns to 324.132 ms"];
+    assert_refused(bubble_report().arg(&path).args(["--from", "10s"]), 2, &begins_late);
+    let turned = ["--from", "2ms", "--to", "1ms"];
+    assert_refused(bubble_report().arg(&path).args(turned), 2, &["sync.bubcap: nothing between 2.000 ms and 1.000 ms"]);
+    assert_refused(
+        bubble_report().arg(&path).args(["--nvtx", "step"]),
+        2,
+        &["sync.bubcap: no range is named \"step\""],
+    );
     let unknown = ["--what-if", "remove=cuNoSuchCall"];
     assert_refused(bubble_report().arg(&path).args(unknown), 2, &["no call of cuNoSuchCall"]);
+}
+
+#[test]
+fn what_is_said_of_a_part_is_true_of_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compat/torch-eager.bubcap");
+    // It makes this call, but seconds before.
+    let part = ["--from", "3.6s", "--to", "3.7s", "--what-if", "remove=cudaGetDeviceProperties"];
+    let (code, stdout, stderr) = outcome(bubble_report().arg(&path).args(part));
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    // What was cut off may have been there.
+    let cut = folder.path().join("cut.bubcap");
+    fs::write(&cut, &fs::read(&path).unwrap()[..60_000]).unwrap();
+    assert_refused(
+        bubble_report().arg(&cut).args(["--from", "4s"]),
+        2,
+        &["cut.bubcap: nothing from 4", "cut off at byte"],
+    );
 }
 
 #[test]

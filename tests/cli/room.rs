@@ -95,8 +95,8 @@ fn what_does_not_fit_into_memory_is_kept_as_it_was_written() {
     assert!(output.status.code() == Some(2) && said.contains("holds more than fits here"), "{said}");
 }
 
-/// Writes a spool of so many launches, one each millisecond.
-fn leave_long(path: &Path, launches: u32) {
+/// Writes a spool of so many launches, one each millisecond, with their kernels or without.
+fn leave_long(path: &Path, launches: u32, kernels: bool) {
     const EPOCH: u64 = 1_764_000_000_000_000_000;
     let start_realtime_ns = EPOCH as i64;
     // CUPTI of CUDA 13.0 update 1: kernels have 216 bytes and calls 40.
@@ -123,7 +123,9 @@ fn leave_long(path: &Path, launches: u32) {
         put(&mut kernel, 92, &(launch + 1).to_le_bytes());
         put(&mut kernel, 104, &1_u64.to_le_bytes());
         buffer.extend_from_slice(&call);
-        buffer.extend_from_slice(&kernel);
+        if kernels {
+            buffer.extend_from_slice(&kernel);
+        }
         if buffer.len() > 1 << 19 || launch + 1 == launches {
             out.buffer(u64::from(launch), &buffer).unwrap();
             buffer.clear();
@@ -136,7 +138,7 @@ fn leave_long(path: &Path, launches: u32) {
 fn of_a_recording_with_more_events_than_fit_into_memory_a_part_is_read() {
     let place = Place::new();
     let long = place.path("long.bubcap");
-    leave_long(&long, 100_000);
+    leave_long(&long, 100_000, true);
     let analyze = |options: &[&str]| {
         let mut analyze = Command::new(program());
         analyze.arg("analyze").arg(&long).args(["--format", "json"]).args(options);
@@ -151,4 +153,17 @@ fn of_a_recording_with_more_events_than_fit_into_memory_a_part_is_read() {
     assert_eq!(report["devices"][0]["ops"], 1000);
     assert_eq!(report["devices"][0]["busy_ns"], 1000 * 592_000);
     assert_eq!(report["processes"][0]["threads"][0]["calls"], 100_000, "of the whole recording");
+}
+
+#[test]
+fn of_a_recording_without_device_work_a_part_is_refused_as_the_whole_is() {
+    let place = Place::new();
+    let long = place.path("long.bubcap");
+    leave_long(&long, 9_000, false);
+    for (options, launches) in [(&[][..], "9,000 launches"), (&["--from", "3s", "--to", "4s"], "has launches")] {
+        let output = Command::new(program()).arg("analyze").arg(&long).args(options).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains(launches) && said.contains("GPU activity was not captured"), "{said}");
+    }
 }

@@ -2,10 +2,11 @@
 
 use anyhow::{anyhow, bail};
 use bubblescope::analysis::replay::{CallSet, Change};
-use bubblescope::analysis::{self, Analysis, windows};
+use bubblescope::analysis::windows::{self, WindowError};
+use bubblescope::analysis::{self, Analysis};
 use bubblescope::report::text::{counted, moment};
 use bubblescope::report::{self, Report};
-use bubblescope::trace::{Interval, Trace, base_name};
+use bubblescope::trace::{ApiKind, Interval, Trace, base_name};
 
 use crate::args::{AnalyzeArgs, WindowArgs};
 use crate::exit::{Failure, Outcome};
@@ -20,7 +21,7 @@ pub(crate) fn analyze(args: &AnalyzeArgs) -> Outcome {
     };
     let path = trace.display().to_string();
     let trace = open_for(trace, &args.window).map_err(anyhow::Error::from)?;
-    let window = chosen(&trace, &args.window)?;
+    let window = chosen(&trace, &path, &args.window)?;
     let report = progress::during("analysing", || report_with(&trace, &path, window, args.top, &args.changes))?;
     output::report(&report, args.format.format)?;
     Ok(())
@@ -28,7 +29,11 @@ pub(crate) fn analyze(args: &AnalyzeArgs) -> Outcome {
 
 /// Refuses a change to calls of which there is none: nothing would come of it, and a slip would read as an answer.
 fn check_calls(trace: &Trace, changes: &[Change]) -> anyhow::Result<()> {
-    let known = |api: &str| trace.calls.name.iter().any(|&name| base_name(trace.names.get(name)) == api);
+    let elsewhere = || trace.rest.iter().flat_map(|rest| &rest.calls).map(|&(_, name, _)| name);
+    let known = |api: &str| {
+        let mut names = trace.calls.name.iter().copied().chain(elsewhere());
+        names.any(|name| base_name(trace.names.get(name)) == api)
+    };
     for change in changes {
         let (Change::Remove(CallSet::Apis(apis))
         | Change::Async(CallSet::Apis(apis))
@@ -44,7 +49,15 @@ fn check_calls(trace: &Trace, changes: &[Change]) -> anyhow::Result<()> {
 }
 
 /// The part of a trace that the command line asks for.
-pub(crate) fn chosen(trace: &Trace, args: &WindowArgs) -> anyhow::Result<Window> {
+pub(crate) fn chosen(trace: &Trace, path: &str, args: &WindowArgs) -> anyhow::Result<Window> {
+    chosen_in(trace, args).map_err(|error| {
+        // What is asked for may have been lost.
+        let lost = if trace.meta.losses.is_damaged() { warnings(trace) } else { String::new() };
+        anyhow!("{path}: {error}{lost}")
+    })
+}
+
+fn chosen_in(trace: &Trace, args: &WindowArgs) -> Result<Window, WindowError> {
     Ok(if let Some(name) = &args.nvtx {
         Window::Part(windows::of_range(trace, name)?)
     } else if let Some(index) = args.iteration {
@@ -99,20 +112,28 @@ pub(crate) fn refuse_nothing(trace: &Trace, path: &str) -> Result<(), Failure> {
     if !trace.ops.is_empty() || trace.rest.as_ref().is_some_and(|rest| !rest.work.is_empty()) {
         return Ok(());
     }
-    let reasons: String = trace.meta.warnings.iter().map(|warning| format!("; {warning}")).collect();
+    let reasons = warnings(trace);
     if trace.meta.losses.is_damaged() {
         return Err(Failure::Unusable(anyhow!(
             "{path} was cut or damaged, and no GPU activity stands before that{reasons}"
         )));
     }
-    let launches = trace.calls.kind.iter().filter(|kind| kind.submits()).count();
-    let what = if launches > 0 {
-        let launches = counted(launches as u64, "launch", "launches");
-        format!("has {launches} and no record of device work: GPU activity was not captured")
-    } else {
-        "has no GPU activity".to_owned()
+    let mut elsewhere = trace.rest.iter().flat_map(|rest| &rest.calls);
+    let launches = match trace.calls.kind.iter().filter(|kind| kind.submits()).count() {
+        _ if elsewhere.any(|&(_, name, _)| ApiKind::of(trace.names.get(name)).submits()) => Some("launches".to_owned()),
+        0 => None,
+        here => Some(counted(here as u64, "launch", "launches")),
     };
+    let what = launches.map_or_else(
+        || "has no GPU activity".to_owned(),
+        |launches| format!("has {launches} and no record of device work: GPU activity was not captured"),
+    );
     Err(Failure::Nothing(anyhow!("{path} {what}{reasons}")))
+}
+
+/// What is to be known of a recording, to follow an error.
+fn warnings(trace: &Trace) -> String {
+    trace.meta.warnings.iter().map(|warning| format!("; {warning}")).collect()
 }
 
 /// In which part of a trace no work is, and where there is some.

@@ -26,13 +26,14 @@ pub(crate) fn check(args: &CheckArgs) -> Outcome {
         [one] if !one.is_dir() => {
             let path = one.display().to_string();
             let trace = open_for(one, &args.window).map_err(anyhow::Error::from)?;
-            let window = chosen(&trace, &args.window)?;
+            let window = chosen(&trace, &path, &args.window)?;
             let report = progress::during("analysing", || report_on(&trace, &path, window, 0))?;
             (vec![(path, Ok(report))], None)
         }
         several => {
-            let results =
-                reports(several, &args.window, &|trace, path| report_on(trace, path, chosen(trace, &args.window)?, 0))?;
+            let results = reports(several, &args.window, &|trace, path| {
+                report_on(trace, path, chosen(trace, path, &args.window)?, 0)
+            })?;
             results.remark();
             let failure = results.failure();
             let files = results.files.into_iter().map(|(path, result)| (path.display().to_string(), result));

@@ -86,7 +86,7 @@ impl Results {
 /// Analyses every file and prints one report.
 pub(crate) fn ranks(args: &AnalyzeArgs) -> Outcome {
     let results = reports(&args.traces, &args.window, &|trace, path| {
-        report_with(trace, path, chosen(trace, &args.window)?, args.top, &args.changes)
+        report_with(trace, path, chosen(trace, path, &args.window)?, args.top, &args.changes)
     })?;
     let failure = results.failure();
     if results.files.iter().any(|(_, result)| result.is_ok()) {
