@@ -337,7 +337,7 @@ pub extern "C" fn mock_nvtx(id: u32, arguments: *const c_void, result: *const c_
     callbacks::nvtx(id, arguments, result);
 }
 
-/// What was counted under a name, see [`Counter`]; -1 for an unknown name.
+/// What was counted under a name, see `Counter`; -1 for an unknown name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mock_counter(name: *const c_char) -> i64 {
     // SAFETY: the caller gives a terminated text.
