@@ -54,7 +54,7 @@ pub struct Trace {
     pub overheads: Vec<Overhead>,
     /// Details shared by ops of the same shape.
     pub details: Vec<Detail>,
-    /// What is known of the recording beyond these events, where they are only a part of it.
+    /// What is known of the recording beyond these events, where they are only a part of it. No file keeps it.
     pub rest: Option<Box<Rest>>,
     /// For each call, where its ops stand in `call_ops`: one more entry than calls.
     pub(super) call_op_offsets: Vec<u32>,

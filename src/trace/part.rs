@@ -6,10 +6,13 @@
 //! * every op, call, synchronisation, event record and host function that has the correlation id of one of those,
 //! * the records of the events that its synchronisations wait for,
 //! * where it holds the body of a conditional node, which names no launch, the last graph launches before it,
-//! * the calls that begin and end the stream captures that are open in it.
+//! * the calls that begin and end the stream captures that are open in it,
+//! * the ranges in which a call of it began.
 //!
 //! Names and lanes stay as they are in the whole recording, and so do its start, from which time is counted, and its
 //! end. What else there is, [`Rest`] tells. Whether events come one by one or lie in a trace, the part is the same.
+
+mod cut;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -18,11 +21,9 @@ use std::mem;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::api::{ApiKind, CaptureEdge};
-use super::ids::{CallIdx, CorrelationId, DeviceIdx, GraphId, NameId, OpIdx, ProcessIdx, ThreadIdx};
-use super::model::{Calls, EventRecord, Ops, Sync, Trace};
+use super::ids::{CorrelationId, DeviceIdx, GraphId, NameId, ProcessIdx, ThreadIdx};
 use super::names::Names;
 use super::time::{Interval, Ns};
-use super::{derived, link};
 
 /// How far a part reaches beyond the interval that is asked for: 1 s. What is usual in the program is taken from there
 /// alone. Whatever else a bubble in the interval has to do with lies there or is joined to it by its correlation id; but
@@ -229,6 +230,10 @@ pub(crate) struct Choice {
     graph_launches: FxHashMap<ProcessIdx, BinaryHeap<Reverse<(i64, CorrelationId)>>>,
     /// Every call that begins or ends a stream capture.
     capture_edges: Vec<Edge>,
+    /// Whether there are ranges beyond what the part reaches to.
+    ranges_beyond: bool,
+    /// When calls of the part began that began beyond it, of each thread.
+    begun_beyond: FxHashMap<ThreadIdx, Vec<i64>>,
     /// What calls of each name do, as far as known.
     by_name: Vec<Option<Telling>>,
     touching: u64,
@@ -256,6 +261,8 @@ impl Choice {
             with_bodies: BTreeSet::new(),
             graph_launches: FxHashMap::default(),
             capture_edges: Vec::new(),
+            ranges_beyond: false,
+            begun_beyond: FxHashMap::default(),
             by_name: Vec::new(),
             touching: 0,
         }
@@ -338,6 +345,28 @@ impl Choice {
         }
     }
 
+    pub(super) fn look_at_range(&mut self, seen: &Seen) {
+        self.ranges_beyond |= !self.look(seen);
+    }
+
+    /// Whether it has to be shown each call once more, to [`Self::begins`].
+    pub(crate) fn asks_again(&self) -> bool {
+        self.ranges_beyond && !self.ids.is_empty()
+    }
+
+    /// Looks where a call began, of which it can tell by now whether the part has it.
+    pub(super) fn begins(&mut self, seen: &Seen, thread: ThreadIdx) {
+        let beyond = seen.start < self.reach.0 || seen.start > self.reach.1;
+        if beyond && self.has(seen) {
+            self.begun_beyond.entry(thread).or_default().push(seen.start);
+        }
+    }
+
+    /// Ends the second look at calls.
+    pub(super) fn settle_begins(&mut self) {
+        self.begun_beyond.values_mut().for_each(|starts| starts.sort_unstable());
+    }
+
     /// Ends the look at all events.
     pub(super) fn settle(&mut self) {
         for process in &self.with_bodies {
@@ -397,6 +426,15 @@ impl Choice {
         self.touches(seen) || (seen.id.is_some() && self.ids.contains(&(seen.process, seen.id)))
     }
 
+    /// Whether the part has a range.
+    pub(super) fn has_range(&self, seen: &Seen, thread: ThreadIdx) -> bool {
+        let begun_in_it = |starts: &Vec<i64>| {
+            let first = starts.partition_point(|&start| start < seen.start);
+            starts.get(first).is_some_and(|&start| start <= seen.end)
+        };
+        self.touches(seen) || self.begun_beyond.get(&thread).is_some_and(begun_in_it)
+    }
+
     /// Whether the part has an op; what it has not is taken account of.
     pub(super) fn has_op(&self, seen: &Seen, op: &OpSeen, rest: &mut Rest) -> bool {
         let has = self.has(seen);
@@ -423,174 +461,5 @@ impl Choice {
             || known(&self.records)
             || record.event_sync.is_some_and(|id| self.event_syncs.contains(&(record.process, id)))
             || self.handles.contains(&(record.process, record.event))
-    }
-}
-
-impl Trace {
-    /// The part of it from one moment to another, and [`SURROUNDINGS`]; from its start and to its end where they are not
-    /// given. Time counts on from its start.
-    pub fn part(self, from: Option<Ns>, to: Option<Ns>) -> Self {
-        self.part_with(from, to, SURROUNDINGS)
-    }
-
-    /// The same with so much around it.
-    pub(crate) fn part_with(mut self, from: Option<Ns>, to: Option<Ns>, around: Ns) -> Self {
-        let mut extent = Extent::default();
-        self.each(&mut |trace, event| match event {
-            Event::Op(op) => extent.include_op(&trace.op_seen(op).0),
-            Event::Call(call) => extent.include(&trace.call_seen(call).0),
-            Event::Sync(sync) => extent.include(&sync_seen(sync).0),
-            Event::Other(seen) => extent.include(&seen),
-        });
-        extent.events += self.events.len() as u64;
-        // What lies at the end of the trace may have been taken out of it.
-        extent.whole = extent.whole.map(|_| (0, self.end.0));
-        let mut choice = Choice::new(extent, from, to, around);
-        self.each(&mut |trace, event| match event {
-            Event::Op(op) => choice.look_at_op(&trace.op_seen(op).0, trace.ops.graph[op.index()]),
-            Event::Call(call) => {
-                let (seen, call) = trace.call_seen(call);
-                choice.look_at_call(&seen, &call, &trace.names);
-            }
-            Event::Sync(sync) => {
-                let (seen, awaited) = sync_seen(sync);
-                choice.look_at_sync(&seen, &awaited);
-            }
-            Event::Other(seen) => drop(choice.look(&seen)),
-        });
-        choice.settle();
-
-        let mut rest = choice.rest();
-        let ops: Vec<bool> = self
-            .ops
-            .indices()
-            .map(|op| {
-                let (seen, op) = self.op_seen(op);
-                choice.has_op(&seen, &op, &mut rest)
-            })
-            .collect();
-        let calls: Vec<bool> = self
-            .calls
-            .indices()
-            .map(|call| {
-                let (seen, call) = self.call_seen(call);
-                choice.has_call(&seen, &call, &mut rest)
-            })
-            .collect();
-        let others =
-            self.syncs.len() + self.events.len() + self.host_functions.len() + self.ranges.len() + self.overheads.len();
-        self.syncs.retain(|sync| choice.has(&sync_seen(sync).0));
-        self.events.retain(|event| choice.has_record(&record_seen(event)));
-        let Self { streams, threads, host_functions, ranges, overheads, .. } = &mut self;
-        host_functions.retain(|host| {
-            let process = streams[host.stream.index()].process;
-            choice.has(&Seen::of(process, host.interval, host.correlation))
-        });
-        ranges.retain(|range| {
-            let process = threads[range.thread.index()].process;
-            choice.has(&Seen::of(process, range.interval, CorrelationId::NONE))
-        });
-        overheads.retain(|overhead| choice.has(&Seen::of(overhead.process, overhead.interval, CorrelationId::NONE)));
-        let kept =
-            self.syncs.len() + self.events.len() + self.host_functions.len() + self.ranges.len() + self.overheads.len();
-        rest.events += (others - kept) as u64;
-        if rest.events == 0 {
-            return self;
-        }
-        self.ops.retain(&ops);
-        self.calls.retain(&calls);
-        self.streams.iter_mut().for_each(|stream| stream.ops = 0..0);
-        self.threads.iter_mut().for_each(|thread| (thread.calls, thread.ranges) = (0..0, 0..0));
-        derived::set_lanes(&mut self);
-        link::link(&mut self);
-        self.rest = Some(Box::new(rest));
-        self
-    }
-
-    /// Shows every event but the records of events.
-    fn each(&self, see: &mut dyn FnMut(&Self, Event<'_>)) {
-        self.ops.indices().for_each(|op| see(self, Event::Op(op)));
-        self.calls.indices().for_each(|call| see(self, Event::Call(call)));
-        self.syncs.iter().for_each(|sync| see(self, Event::Sync(sync)));
-        for host in &self.host_functions {
-            let process = self.streams[host.stream.index()].process;
-            see(self, Event::Other(Seen::of(process, host.interval, host.correlation)));
-        }
-        for range in &self.ranges {
-            let process = self.threads[range.thread.index()].process;
-            see(self, Event::Other(Seen::of(process, range.interval, CorrelationId::NONE)));
-        }
-        for overhead in &self.overheads {
-            see(self, Event::Other(Seen::of(overhead.process, overhead.interval, CorrelationId::NONE)));
-        }
-    }
-
-    fn op_seen(&self, op: OpIdx) -> (Seen, OpSeen) {
-        let process = self.op_process(op);
-        let (name, graph) = (self.ops.name[op.index()], self.ops.graph[op.index()]);
-        let seen = Seen::of(process, self.ops.interval(op), self.ops.correlation[op.index()]);
-        (seen, OpSeen { process, device: self.op_device(op), name, graph })
-    }
-
-    fn call_seen(&self, call: CallIdx) -> (Seen, CallSeen) {
-        let process = self.call_process(call);
-        let at = call.index();
-        let seen = Seen::of(process, self.calls.interval(call), self.calls.correlation[at]);
-        let (thread, name, result) = (self.calls.thread[at], self.calls.name[at], self.calls.result[at]);
-        (seen, CallSeen { process, thread, name, result })
-    }
-}
-
-/// An event of a trace.
-enum Event<'t> {
-    Op(OpIdx),
-    Call(CallIdx),
-    Sync(&'t Sync),
-    Other(Seen),
-}
-
-fn sync_seen(sync: &Sync) -> (Seen, EventAwaited) {
-    let awaited = EventAwaited { event_sync: sync.event_sync, record: sync.awaited_record, event: sync.event };
-    (Seen::of(sync.process, sync.interval, sync.correlation), awaited)
-}
-
-fn record_seen(event: &EventRecord) -> RecordSeen {
-    RecordSeen { process: event.process, id: event.correlation, event_sync: event.event_sync, event: event.event }
-}
-
-/// Keeps of a column what is to be kept.
-fn retain<T>(column: &mut Vec<T>, keep: &[bool]) {
-    let mut keep = keep.iter();
-    column.retain(|_| keep.next() == Some(&true));
-    column.shrink_to_fit();
-}
-
-impl Ops {
-    fn retain(&mut self, keep: &[bool]) {
-        let Self { start, end, stream, kind, name, correlation, bytes, graph, graph_node, detail, launch } = self;
-        retain(start, keep);
-        retain(end, keep);
-        retain(stream, keep);
-        retain(kind, keep);
-        retain(name, keep);
-        retain(correlation, keep);
-        retain(bytes, keep);
-        retain(graph, keep);
-        retain(graph_node, keep);
-        retain(detail, keep);
-        launch.clear();
-    }
-}
-
-impl Calls {
-    fn retain(&mut self, keep: &[bool]) {
-        let Self { start, end, thread, name, kind, correlation, result } = self;
-        retain(start, keep);
-        retain(end, keep);
-        retain(thread, keep);
-        retain(name, keep);
-        retain(kind, keep);
-        retain(correlation, keep);
-        retain(result, keep);
     }
 }

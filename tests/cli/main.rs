@@ -420,6 +420,8 @@ fn what_is_said_of_a_part_is_true_of_the_recording() {
         2,
         &["cut.bubcap: nothing from 4", "cut off at byte"],
     );
+    let after = ["--from", "3s", "--to", "3.1s"];
+    assert_refused(bubble_report().arg(&cut).args(after), 3, &["no GPU activity from 3.0", "cut off at byte"]);
 }
 
 #[test]

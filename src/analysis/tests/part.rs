@@ -2,7 +2,7 @@
 
 use super::super::scene::Scene;
 use super::super::{Analysis, Options, analyze};
-use crate::trace::{Detail, Interval, Ns, OpKind, SyncKind, Trace};
+use crate::trace::{Detail, Interval, Ns, OpKind, RangeIdx, RangeKind, SyncKind, Trace};
 
 /// The same moment in milliseconds.
 const fn ms(time: i64) -> i64 {
@@ -115,6 +115,39 @@ fn a_call_that_waits_since_before_a_part_is_told_to_have_found_more_work_than_is
     let [whole, part] = both(&trace, (ms(1), ms(70)), ms(2));
     assert_eq!(ahead(&part), ahead(&whole));
     assert!(!says_so(&part));
+}
+
+#[test]
+fn the_ranges_around_launches_long_before_a_part_are_known() {
+    let mut scene = Scene::new();
+    let process = scene.builder.process(1);
+    let thread = scene.builder.thread(process, 1);
+    let range = |scene: &mut Scene, name: &str, start: i64, end: i64| {
+        let name = scene.builder.name(name);
+        scene.builder.push_range(start, end, thread, name, RangeKind::Nvtx);
+    };
+    range(&mut scene, "all", 0, ms(200));
+    for at in 0..100 {
+        // Ever further ahead, in a range of its own, and one that the call outlasts.
+        let call = at * 10_000;
+        range(
+            &mut scene,
+            if at % 2 == 0 { "even" } else { "odd" },
+            call,
+            call + if at % 3 == 0 { 1_000 } else { 9_000 },
+        );
+        scene.launch(at as u64 + 1, (call + 500, call + 5_000), 7, (ms(at) + 8_000, ms(at) + 900_000));
+    }
+    let trace = scene.finish();
+    let [whole, part] = both(&trace, (ms(50), ms(70)), ms(2));
+    let kept = trace.clone().part_with(Some(Ns(ms(50))), Some(Ns(ms(70))), Ns(ms(2)));
+    let sites = |found: &Analysis, trace: &Trace| -> Vec<_> {
+        let name = |site: RangeIdx| trace.names.get(trace.ranges[site.index()].name).to_owned();
+        found.devices[0].bubbles.iter().map(|bubble| bubble.root.site.map(name)).collect()
+    };
+    assert_eq!(sites(&whole, &trace), sites(&part, &kept));
+    let named = |name: &str| kept.ranges.iter().filter(|range| kept.names.get(range.name) == name).count();
+    assert_eq!([named("all"), named("even"), named("odd")], [1, 12, 12]);
 }
 
 #[test]

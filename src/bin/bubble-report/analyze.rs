@@ -50,11 +50,7 @@ fn check_calls(trace: &Trace, changes: &[Change]) -> anyhow::Result<()> {
 
 /// The part of a trace that the command line asks for.
 pub(crate) fn chosen(trace: &Trace, path: &str, args: &WindowArgs) -> anyhow::Result<Window> {
-    chosen_in(trace, args).map_err(|error| {
-        // What is asked for may have been lost.
-        let lost = if trace.meta.losses.is_damaged() { warnings(trace) } else { String::new() };
-        anyhow!("{path}: {error}{lost}")
-    })
+    chosen_in(trace, args).map_err(|error| anyhow!("{path}: {error}{}", lost(trace)))
 }
 
 fn chosen_in(trace: &Trace, args: &WindowArgs) -> Result<Window, WindowError> {
@@ -136,6 +132,11 @@ fn warnings(trace: &Trace) -> String {
     trace.meta.warnings.iter().map(|warning| format!("; {warning}")).collect()
 }
 
+/// The same where what is asked for may have been lost.
+fn lost(trace: &Trace) -> String {
+    if trace.meta.losses.is_damaged() { warnings(trace) } else { String::new() }
+}
+
 /// In which part of a trace no work is, and where there is some.
 fn where_none(trace: &Trace, window: Window) -> String {
     let Window::Part(part) = window else {
@@ -147,7 +148,7 @@ fn where_none(trace: &Trace, window: Window) -> String {
     };
     let Interval { start: first, end: last } = trace.rest.as_ref().map_or_else(here, |rest| rest.work);
     let [from, to, first, last] = [part.start, part.end, first, last].map(moment);
-    format!("from {from} to {to}; its work lies between {first} and {last}")
+    format!("from {from} to {to}; its work lies between {first} and {last}{}", lost(trace))
 }
 
 /// The same with what `changes` would gain besides the findings.

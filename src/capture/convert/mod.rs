@@ -253,11 +253,14 @@ impl<'s> Part<'s> {
         around: Ns,
         watch: &'s dyn Watch,
     ) -> Result<Self, ConvertError> {
-        // To survey it, to measure it, to choose, and to take the part.
-        let mut spools = Spools::new(sources, &[], 4, watch)?;
+        // To survey it, to measure it, to choose, perhaps to look again, and to take the part.
+        let mut spools = Spools::new(sources, &[], 5, watch)?;
         let extent = spools.fill(TraceBuilder::measuring())?.builder.measured();
         let choice = Choice::new(extent, from, to, around);
-        let choice = spools.fill(TraceBuilder::choosing(choice))?.builder.chosen();
+        let mut choice = spools.fill(TraceBuilder::choosing(choice))?.builder.chosen();
+        if choice.asks_again() {
+            choice = spools.fill(TraceBuilder::beginning(choice))?.builder.begun();
+        }
         Ok(Self { spools, choice })
     }
 

@@ -1,5 +1,6 @@
-//! What a builder does with events: it keeps them all, or looks at them twice and then keeps a part.
+//! What a builder does with events: it keeps them all, or looks at them again and again and then keeps a part.
 
+use super::super::ids::ThreadIdx;
 use super::super::names::Names;
 use super::super::part::{CallSeen, Choice, EventAwaited, Extent, OpSeen, RecordSeen, Rest, Seen};
 use super::super::time::Ns;
@@ -15,6 +16,8 @@ pub(super) enum Intake {
     Measure(Extent),
     /// It looks which belong to a part.
     Choose(Box<Choice>),
+    /// It looks where the calls of a part began.
+    Begin(Box<Choice>),
     /// It keeps those of a part.
     Part(Box<(Choice, Rest)>),
 }
@@ -32,6 +35,7 @@ impl Intake {
                 choice.look_at_op(seen, op.graph);
                 false
             }
+            Self::Begin(_) => false,
             Self::Part(part) => part.0.has_op(seen, op, &mut part.1),
         }
     }
@@ -41,6 +45,10 @@ impl Intake {
         match self {
             Self::Choose(choice) => {
                 choice.look_at_call(seen, call, names);
+                false
+            }
+            Self::Begin(choice) => {
+                choice.begins(seen, call.thread);
                 false
             }
             Self::Part(part) => part.0.has_call(seen, call, &mut part.1),
@@ -55,7 +63,23 @@ impl Intake {
                 choice.look_at_sync(seen, awaited);
                 false
             }
-            Self::All | Self::Measure(_) | Self::Part(_) => self.other(seen),
+            Self::All | Self::Measure(_) | Self::Begin(_) | Self::Part(_) => self.other(seen),
+        }
+    }
+
+    /// Whether to keep a range.
+    pub(super) fn range(&mut self, seen: &Seen, thread: ThreadIdx) -> bool {
+        match self {
+            Self::Choose(choice) => {
+                choice.look_at_range(seen);
+                false
+            }
+            Self::Part(part) => {
+                let has = part.0.has_range(seen, thread);
+                part.1.events += u64::from(!has);
+                has
+            }
+            Self::All | Self::Measure(_) | Self::Begin(_) => self.other(seen),
         }
     }
 
@@ -63,7 +87,7 @@ impl Intake {
     pub(super) fn record(&mut self, record: &RecordSeen) -> bool {
         match self {
             Self::All => true,
-            Self::Measure(_) | Self::Choose(_) => false,
+            Self::Measure(_) | Self::Choose(_) | Self::Begin(_) => false,
             Self::Part(part) => {
                 let has = part.0.has_record(record);
                 part.1.events += u64::from(!has);
@@ -84,6 +108,7 @@ impl Intake {
                 choice.look(seen);
                 false
             }
+            Self::Begin(_) => false,
             Self::Part(part) => {
                 let has = part.0.has(seen);
                 part.1.events += u64::from(!has);
@@ -115,6 +140,20 @@ impl TraceBuilder {
             return Choice::new(Extent::default(), None, None, Ns::ZERO);
         };
         choice.settle();
+        *choice
+    }
+
+    /// A builder that keeps no event and looks where the calls of a part began.
+    pub(crate) fn beginning(choice: Choice) -> Self {
+        Self { intake: Intake::Begin(Box::new(choice)), ..Self::default() }
+    }
+
+    /// Which events belong to the part, of a builder that looked where its calls began.
+    pub(crate) fn begun(self) -> Choice {
+        let Intake::Begin(mut choice) = self.intake else {
+            return Choice::new(Extent::default(), None, None, Ns::ZERO);
+        };
+        choice.settle_begins();
         *choice
     }
 

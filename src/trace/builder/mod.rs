@@ -370,7 +370,8 @@ impl TraceBuilder {
     /// Adds a named range. Times are absolute.
     pub fn push_range(&mut self, start: i64, end: i64, thread: ThreadIdx, name: NameId, kind: RangeKind) {
         let process = self.threads[thread.index()].process;
-        if self.takes(process, start, end, CorrelationId::NONE) {
+        let seen = Seen { process, start, end, id: CorrelationId::NONE };
+        if self.check(start, end) && self.intake.range(&seen, thread) {
             self.ranges.push((start, end, thread, name, kind));
         }
     }

@@ -16,7 +16,7 @@ use super::{
 use crate::analysis;
 use crate::progress::Watch;
 use crate::report::{self, Report};
-use crate::trace::{Interval, Ns, Trace};
+use crate::trace::{CallIdx, Interval, Ns, Trace};
 
 /// The recordings in a folder of fixtures and in those in it, in order.
 fn recordings(folder: &Path) -> Vec<PathBuf> {
@@ -322,6 +322,18 @@ proptest! {
                 let launches: Vec<_> = same.map(|op| whole.ops.launch(op).map(|call| whole.calls.interval(call))).collect();
                 prop_assert!(launches.contains(&launch), "{:?} {:?}", launch, launches);
             }
+        }
+        // What is kept of calls stands in the same ranges.
+        let enclosing = |trace: &Trace, call: CallIdx| {
+            let (thread, start) = (trace.calls.thread[call.index()], trace.calls.start[call.index()]);
+            trace.ranges.iter().filter(|range| range.thread == thread && range.interval.contains(start)).count()
+        };
+        for call in read.calls.indices() {
+            let same = whole.calls.indices().find(|&other| {
+                let (a, b) = (&read.calls, &whole.calls);
+                (a.start[call.index()], a.thread[call.index()]) == (b.start[other.index()], b.thread[other.index()])
+            });
+            prop_assert_eq!(same.map(|same| enclosing(&whole, same)), Some(enclosing(&read, call)));
         }
         let (all, cut) = (whole.event_count() as u64, whole.part_with(window.0, window.1, Ns(around)));
         let missing = cut.rest.as_ref().map_or(0, |rest| rest.events);
