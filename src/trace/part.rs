@@ -27,7 +27,8 @@ use super::time::{Interval, Ns};
 
 /// How far a part reaches beyond the interval that is asked for: 1 s. What is usual in the program is taken from there
 /// alone. Whatever else a bubble in the interval has to do with lies there or is joined to it by its correlation id; but
-/// of a call that began before, it is not known how much work that had ended before it found enqueued.
+/// of a call that began before, it is not known how much work that had ended before it found enqueued, and of any call not
+/// how much that was launched before all that is here and ran after it.
 pub const SURROUNDINGS: Ns = Ns::from_us(1_000_000);
 
 /// So many graph launches before a part are kept for conditional nodes' bodies in it: more than can be enqueued at once
