@@ -117,7 +117,7 @@ fn tell_of_abandoned(beside: &Path) {
         let files = fs::read_dir(&folder).into_iter().flatten().flatten();
         let spools = files.filter(|file| file.path().extension().is_some_and(|end| end == "bubcap"));
         let found = spools.filter_map(|file| file.metadata().ok());
-        let size: u64 = found.filter(|found| found.is_file()).map(|found| found.len()).sum();
+        let size: u64 = found.filter(fs::Metadata::is_file).map(|found| found.len()).sum();
         if size > 0 {
             let path = folder.display();
             say(&format!(
