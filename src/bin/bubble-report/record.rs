@@ -1,5 +1,6 @@
 //! `record`: any program, recorded with all processes it starts.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
@@ -119,14 +120,22 @@ fn tell_of_abandoned(beside: &Path) {
         let found = spools.filter_map(|file| file.metadata().ok());
         let size: u64 = found.filter(fs::Metadata::is_file).map(|found| found.len()).sum();
         if size > 0 {
-            let path = folder.display();
             say(&format!(
-                "{path} holds raw recordings ({}) of an earlier run that could not finish: `bubble-report analyze {path}` \
-                 reads them; remove the folder when you do not need them",
-                bytes(size)
+                "{} holds raw recordings ({}) of an earlier run that could not finish: `bubble-report analyze {}` reads \
+                 them; remove the folder when you do not need them",
+                folder.display(),
+                bytes(size),
+                for_shell(&folder)
             ));
         }
     }
+}
+
+/// A path as a shell takes it for one word.
+fn for_shell(path: &Path) -> String {
+    let path = path.display().to_string();
+    // No path has a NUL, which alone has no quoted form.
+    shlex::try_quote(&path).map(Cow::into_owned).unwrap_or(path)
 }
 
 /// What a notice says to people.
@@ -190,11 +199,12 @@ fn finish(args: &RecordArgs, folder: Scratch, ran: &Ran) -> anyhow::Result<()> {
             report(args, &trace, &names.join(", "))
         }
         Err(lack) => {
-            let names = names.join(" ");
-            say(&format!("recorded {names} ({}), and kept it as it was written: {lack}", bytes(size)));
+            say(&format!("recorded {} ({}), and kept it as it was written: {lack}", names.join(", "), bytes(size)));
+            let words: Vec<String> = kept.iter().map(|path| for_shell(path)).collect();
             say(&format!(
-                "`bubble-report analyze {names}` reports on it where there is more, and here on a part of it: --from 10s \
-                 --to 20s; --duration, --delay and --capture-range record a part of a program"
+                "`bubble-report analyze {}` reports on it where there is more, and here on a part of it: --from 10s \
+                 --to 20s; --duration, --delay and --capture-range record a part of a program",
+                words.join(" ")
             ));
             Ok(())
         }
@@ -343,6 +353,16 @@ fn stem(command: &[OsString]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn advice_can_be_pasted_into_a_shell() {
+        assert_eq!(for_shell(Path::new("/runs/.bubble-report-1")), "/runs/.bubble-report-1");
+        for path in ["my runs/a.bubcap", "$HOME;'\"`ls`", "a\\b\n", "~", ""] {
+            let script = format!("printf %s {}", for_shell(Path::new(path)));
+            let output = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), path);
+        }
+    }
 
     #[test]
     fn a_recording_is_named_after_the_script_or_the_program() {
