@@ -35,12 +35,18 @@ def paired(ours, theirs):
     return statistics.median(a / b for a, b in zip(ours, theirs))
 
 
-def spread(ours, theirs):
-    """Between which ratios of the medians 95 % of 2,000 samples of the same runs, drawn with repetition, lie."""
+def resampled(figure):
+    """Between which values 95 % of 2,000 lie that `figure` gives of samples, which it draws with repetition by what it is given."""
     chance = random.Random(0)
-    ratios = sorted(statistics.median(chance.choices(ours, k=len(ours))) / statistics.median(chance.choices(theirs, k=len(theirs)))
-                    for _ in range(2000))
-    return f"({ratios[50]:.2f} to {ratios[-51]:.2f})"
+    draw = lambda values: chance.choices(values, k=len(values))
+    found = sorted(figure(draw) for _ in range(2000))
+    return found[50], found[-51]
+
+
+def spread(ours, theirs):
+    """Between which ratios the medians of resampled runs lie."""
+    low, high = resampled(lambda draw: statistics.median(draw(ours)) / statistics.median(draw(theirs)))
+    return f"({low:.2f} to {high:.2f})"
 
 
 def number(value):
@@ -102,10 +108,9 @@ def together(all_runs):
         for rival, words in (("bare", "bare CUPTI"), ("nsys", "nsys")):
             runs = [[values_of(found, "programs", condition, section) for condition in ("bubblescope", rival)] for found in all_runs]
             ratios = [a / b for ours, theirs in runs for a, b in zip(ours, theirs)]
-            chance = random.Random(0)
-            drawn = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(2000))
+            low, high = resampled(lambda draw: statistics.median(draw(ratios)))
             each = ", ".join(f"{statistics.median(ours) / statistics.median(theirs):.3f}" for ours, theirs in runs)
-            yield (f"| {SECTIONS[section][0]} | {words} | {len(ratios)} | {statistics.median(ratios):.3f} ({drawn[50]:.3f} to {drawn[-51]:.3f}) | {each} |")
+            yield (f"| {SECTIONS[section][0]} | {words} | {len(ratios)} | {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}) | {each} |")
 
 
 def stays(found):

@@ -22,6 +22,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::api::{ApiKind, CaptureEdge};
 use super::ids::{CorrelationId, DeviceIdx, GraphId, NameId, ProcessIdx, ThreadIdx};
+use super::model::Trace;
 use super::names::Names;
 use super::time::{Interval, Ns};
 
@@ -85,6 +86,12 @@ impl Rest {
         *self.thread_calls.entry(call.thread).or_default() += 1;
     }
 
+    /// Takes account of anything else, unless the trace has it.
+    pub(super) fn other(&mut self, has: bool) -> bool {
+        self.events += u64::from(!has);
+        has
+    }
+
     /// Follows devices and threads to their new positions.
     pub(super) fn reorder(&mut self, devices: &[u32], threads: &[u32]) {
         let ops = mem::take(&mut self.ops).into_iter();
@@ -93,6 +100,14 @@ impl Rest {
             .collect();
         let calls = mem::take(&mut self.thread_calls).into_iter();
         self.thread_calls = calls.map(|(thread, calls)| (ThreadIdx(threads[thread.index()]), calls)).collect();
+    }
+}
+
+impl Trace {
+    /// The calls of the recording that are not in the trace, each kind once: whose, their name, and what they returned.
+    pub fn calls_elsewhere(&self) -> impl Iterator<Item = (ProcessIdx, &str, i32)> {
+        let calls = self.rest.iter().flat_map(|rest| &rest.calls);
+        calls.map(|&(process, name, result)| (process, self.names.get(name), result))
     }
 }
 

@@ -89,8 +89,7 @@ impl Waits {
 
 /// The processes that make a call of such a name in the part of the recording that the trace does not hold.
 fn elsewhere(trace: &Trace, is: impl Fn(&str) -> bool) -> impl Iterator<Item = ProcessIdx> {
-    let calls = trace.rest.iter().flat_map(|rest| &rest.calls);
-    calls.filter(move |(_, name, _)| is(trace.names.get(*name))).map(|&(process, ..)| process)
+    trace.calls_elsewhere().filter(move |(_, name, _)| is(name)).map(|(process, ..)| process)
 }
 
 /// The processes with a call that lies in no other one and is such a one.

@@ -1,7 +1,7 @@
 //! Queries in a spin: a loop that asks until the work is done waits as a synchronisation does.
 
 use super::{Finder, Wait, WaitCause};
-use crate::trace::{ApiKind, CallIdx, Ns, Rest, ThreadIdx, Trace};
+use crate::trace::{ApiKind, CallIdx, Ns, ThreadIdx, Trace};
 
 /// Fewer queries in a row are not a spin.
 const MIN_QUERIES: usize = 3;
@@ -15,9 +15,8 @@ pub(super) fn results_known(trace: &Trace) -> bool {
     let calls = &trace.calls;
     let in_trace =
         || calls.indices().any(|call| calls.result[call.index()] == NOT_READY && calls.kind[call.index()].queries());
-    let queries = |name| ApiKind::of(trace.names.get(name)).queries();
-    let elsewhere = |rest: &Rest| rest.calls.iter().any(|&(_, name, result)| result == NOT_READY && queries(name));
-    in_trace() || trace.rest.as_deref().is_some_and(elsewhere)
+    let mut elsewhere = trace.calls_elsewhere();
+    in_trace() || elsewhere.any(|(_, name, result)| result == NOT_READY && ApiKind::of(name).queries())
 }
 
 /// Adds the spins of a thread to its waits, which stand at `from` and after, in table order.

@@ -29,10 +29,10 @@ pub(crate) fn analyze(args: &AnalyzeArgs) -> Outcome {
 
 /// Refuses a change to calls of which there is none: nothing would come of it, and a slip would read as an answer.
 fn check_calls(trace: &Trace, changes: &[Change]) -> anyhow::Result<()> {
-    let elsewhere = || trace.rest.iter().flat_map(|rest| &rest.calls).map(|&(_, name, _)| name);
     let known = |api: &str| {
-        let mut names = trace.calls.name.iter().copied().chain(elsewhere());
-        names.any(|name| base_name(trace.names.get(name)) == api)
+        let here = trace.calls.name.iter().map(|&name| trace.names.get(name));
+        let mut names = here.chain(trace.calls_elsewhere().map(|(_, name, _)| name));
+        names.any(|name| base_name(name) == api)
     };
     for change in changes {
         let (Change::Remove(CallSet::Apis(apis))
@@ -114,9 +114,9 @@ pub(crate) fn refuse_nothing(trace: &Trace, path: &str) -> Result<(), Failure> {
             "{path} was cut or damaged, and no GPU activity stands before that{reasons}"
         )));
     }
-    let mut elsewhere = trace.rest.iter().flat_map(|rest| &rest.calls);
+    let mut elsewhere = trace.calls_elsewhere();
     let launches = match trace.calls.kind.iter().filter(|kind| kind.submits()).count() {
-        _ if elsewhere.any(|&(_, name, _)| ApiKind::of(trace.names.get(name)).submits()) => Some("launches".to_owned()),
+        _ if elsewhere.any(|(_, name, _)| ApiKind::of(name).submits()) => Some("launches".to_owned()),
         0 => None,
         here => Some(counted(here as u64, "launch", "launches")),
     };

@@ -61,9 +61,14 @@ pub(crate) fn open(path: &Path) -> Result<Trace, OpenError> {
 
 /// Opens as much of a recording as a window needs, and shows how far that is.
 pub(crate) fn open_for(path: &Path, window: &WindowArgs) -> Result<Trace, OpenError> {
+    reading(path, |watch| open_for_watched(path, window, watch))
+}
+
+/// The same, and tells `watch` how far that is.
+pub(crate) fn open_for_watched(path: &Path, window: &WindowArgs, watch: &dyn Watch) -> Result<Trace, OpenError> {
     match window.part() {
-        Some(part) => reading(path, |watch| open_part_watched(path, part, watch)),
-        None => open(path),
+        Some(part) => open_part_watched(path, part, watch),
+        None => open_watched(path, watch),
     }
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 
 use anyhow::{Context as _, anyhow};
 use bubblescope::import::ImportError;
-use bubblescope::open::{OpenError, open, open_part_watched, recordings_in};
+use bubblescope::open::{OpenError, recordings_in};
 use bubblescope::progress::Unwatched;
 use bubblescope::report::Report;
 use bubblescope::report::ranks::Ranks;
@@ -184,11 +184,7 @@ fn analyse_all(files: &[File], window: &WindowArgs, analyse: Analyse<'_>) -> Vec
 }
 
 fn one(file: &File, window: &WindowArgs, analyse: Analyse<'_>) -> Result<Report, Refusal> {
-    let opened = match window.part() {
-        Some(part) => open_part_watched(&file.path, part, &Unwatched),
-        None => open(&file.path),
-    };
-    let trace = opened.map_err(|error| match error {
+    let trace = progress::open_for_watched(&file.path, window, &Unwatched).map_err(|error| match error {
         error if file.found && is_foreign(&file.path, &error) => Refusal::NoRecording,
         error => Refusal::Failed(anyhow::Error::from(error).into()),
     })?;

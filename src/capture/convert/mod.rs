@@ -259,7 +259,7 @@ impl<'s> Part<'s> {
         let choice = Choice::new(extent, from, to, around);
         let mut choice = spools.fill(TraceBuilder::choosing(choice))?.builder.chosen();
         if choice.asks_again() {
-            choice = spools.fill(TraceBuilder::beginning(choice))?.builder.begun();
+            choice = spools.fill(TraceBuilder::beginning(choice))?.builder.chosen();
         }
         Ok(Self { spools, choice })
     }

@@ -74,11 +74,7 @@ impl Intake {
                 choice.look_at_range(seen);
                 false
             }
-            Self::Part(part) => {
-                let has = part.0.has_range(seen, thread);
-                part.1.events += u64::from(!has);
-                has
-            }
+            Self::Part(part) => part.1.other(part.0.has_range(seen, thread)),
             Self::All | Self::Measure(_) | Self::Begin(_) => self.other(seen),
         }
     }
@@ -88,11 +84,7 @@ impl Intake {
         match self {
             Self::All => true,
             Self::Measure(_) | Self::Choose(_) | Self::Begin(_) => false,
-            Self::Part(part) => {
-                let has = part.0.has_record(record);
-                part.1.events += u64::from(!has);
-                has
-            }
+            Self::Part(part) => part.1.other(part.0.has_record(record)),
         }
     }
 
@@ -109,11 +101,7 @@ impl Intake {
                 false
             }
             Self::Begin(_) => false,
-            Self::Part(part) => {
-                let has = part.0.has(seen);
-                part.1.events += u64::from(!has);
-                has
-            }
+            Self::Part(part) => part.1.other(part.0.has(seen)),
         }
     }
 }
@@ -134,27 +122,24 @@ impl TraceBuilder {
         Self { intake: Intake::Choose(Box::new(choice)), ..Self::default() }
     }
 
-    /// Which events belong to the part, of a builder that looked at it.
-    pub(crate) fn chosen(self) -> Choice {
-        let Intake::Choose(mut choice) = self.intake else {
-            return Choice::new(Extent::default(), None, None, Ns::ZERO);
-        };
-        choice.settle();
-        *choice
-    }
-
     /// A builder that keeps no event and looks where the calls of a part began.
     pub(crate) fn beginning(choice: Choice) -> Self {
         Self { intake: Intake::Begin(Box::new(choice)), ..Self::default() }
     }
 
-    /// Which events belong to the part, of a builder that looked where its calls began.
-    pub(crate) fn begun(self) -> Choice {
-        let Intake::Begin(mut choice) = self.intake else {
-            return Choice::new(Extent::default(), None, None, Ns::ZERO);
-        };
-        choice.settle_begins();
-        *choice
+    /// Which events belong to the part, as far as a builder knows that looked at it.
+    pub(crate) fn chosen(self) -> Choice {
+        match self.intake {
+            Intake::Choose(mut choice) => {
+                choice.settle();
+                *choice
+            }
+            Intake::Begin(mut choice) => {
+                choice.settle_begins();
+                *choice
+            }
+            _ => Choice::new(Extent::default(), None, None, Ns::ZERO),
+        }
     }
 
     /// A builder that keeps the events of a part. It must be given the same as those that looked at them.

@@ -1,7 +1,7 @@
 //! Parts of traces that lie in memory as a whole.
 
 use super::super::ids::{CallIdx, CorrelationId, OpIdx};
-use super::super::model::{Calls, EventRecord, Ops, Sync, Trace};
+use super::super::model::{Calls, EventRecord, HostFunction, NamedRange, Ops, Overhead, Stream, Sync, Thread, Trace};
 use super::super::time::Ns;
 use super::super::{derived, link};
 use super::{CallSeen, Choice, EventAwaited, Extent, OpSeen, RecordSeen, SURROUNDINGS, Seen};
@@ -65,23 +65,12 @@ impl Trace {
                 choice.has_call(&seen, &call, &mut rest)
             })
             .collect();
-        let others =
-            self.syncs.len() + self.events.len() + self.host_functions.len() + self.ranges.len() + self.overheads.len();
-        self.syncs.retain(|sync| choice.has(&sync_seen(sync).0));
-        self.events.retain(|event| choice.has_record(&record_seen(event)));
-        let Self { streams, threads, host_functions, ranges, overheads, .. } = &mut self;
-        host_functions.retain(|host| {
-            let process = streams[host.stream.index()].process;
-            choice.has(&Seen::of(process, host.interval, host.correlation))
-        });
-        ranges.retain(|range| {
-            let process = threads[range.thread.index()].process;
-            choice.has_range(&Seen::of(process, range.interval, CorrelationId::NONE), range.thread)
-        });
-        overheads.retain(|overhead| choice.has(&Seen::of(overhead.process, overhead.interval, CorrelationId::NONE)));
-        let kept =
-            self.syncs.len() + self.events.len() + self.host_functions.len() + self.ranges.len() + self.overheads.len();
-        rest.events += (others - kept) as u64;
+        let Self { streams, threads, syncs, events, host_functions, ranges, overheads, .. } = &mut self;
+        syncs.retain(|sync| rest.other(choice.has(&sync_seen(sync).0)));
+        events.retain(|event| rest.other(choice.has_record(&record_seen(event))));
+        host_functions.retain(|host| rest.other(choice.has(&host_seen(host, streams))));
+        ranges.retain(|range| rest.other(choice.has_range(&range_seen(range, threads), range.thread)));
+        overheads.retain(|overhead| rest.other(choice.has(&overhead_seen(overhead))));
         if rest.events == 0 {
             return self;
         }
@@ -100,17 +89,9 @@ impl Trace {
         self.ops.indices().for_each(|op| see(self, Event::Op(op)));
         self.calls.indices().for_each(|call| see(self, Event::Call(call)));
         self.syncs.iter().for_each(|sync| see(self, Event::Sync(sync)));
-        for host in &self.host_functions {
-            let process = self.streams[host.stream.index()].process;
-            see(self, Event::Other(Seen::of(process, host.interval, host.correlation)));
-        }
-        for range in &self.ranges {
-            let process = self.threads[range.thread.index()].process;
-            see(self, Event::Range(Seen::of(process, range.interval, CorrelationId::NONE)));
-        }
-        for overhead in &self.overheads {
-            see(self, Event::Other(Seen::of(overhead.process, overhead.interval, CorrelationId::NONE)));
-        }
+        self.host_functions.iter().for_each(|host| see(self, Event::Other(host_seen(host, &self.streams))));
+        self.ranges.iter().for_each(|range| see(self, Event::Range(range_seen(range, &self.threads))));
+        self.overheads.iter().for_each(|overhead| see(self, Event::Other(overhead_seen(overhead))));
     }
 
     fn op_seen(&self, op: OpIdx) -> (Seen, OpSeen) {
@@ -145,6 +126,18 @@ fn sync_seen(sync: &Sync) -> (Seen, EventAwaited) {
 
 fn record_seen(event: &EventRecord) -> RecordSeen {
     RecordSeen { process: event.process, id: event.correlation, event_sync: event.event_sync, event: event.event }
+}
+
+fn host_seen(host: &HostFunction, streams: &[Stream]) -> Seen {
+    Seen::of(streams[host.stream.index()].process, host.interval, host.correlation)
+}
+
+fn range_seen(range: &NamedRange, threads: &[Thread]) -> Seen {
+    Seen::of(threads[range.thread.index()].process, range.interval, CorrelationId::NONE)
+}
+
+fn overhead_seen(overhead: &Overhead) -> Seen {
+    Seen::of(overhead.process, overhead.interval, CorrelationId::NONE)
 }
 
 /// Keeps of a column what is to be kept.
