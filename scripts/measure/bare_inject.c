@@ -6,6 +6,9 @@
 //   BARE_LEAVE_OUT    names of API calls that are not recorded, comma-separated, without their version suffix
 //   BARE_PER_THREAD   0 or 1: per-thread activity buffers (CUPTI's own default when unset)
 //   BARE_BUFFER, BARE_DEVICE_BUFFER, BARE_DEVICE_BUFFERS   bytes of a buffer, and of how many on the device
+//   BARE_DEVICE_LIMIT how many buffers on the device there may be in a context
+//   BARE_CLOCK        1: CUPTI reads a clock of the client's, which `bare_switch` changes while the program runs: 0, as at the
+//                     start, the system's, 1 the processor's counter
 //
 // Build: cc -O2 -shared -fPIC -I$CUPTI/include -I$CUDA/include bare_inject.c -L$CUPTI/lib64 -lcupti -o libbare_inject.so
 #include <cupti.h>
@@ -14,6 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
 
 // Memory of the buffers that are ready at first, and of those kept when they are not in use.
 #define POOL_BYTES (128u << 20)
@@ -25,7 +32,37 @@ static size_t buffer_bytes = 8u << 20;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *pool[POOL];
 static int ready;
-static long kinds[KINDS], records, bytes, buffers, dropped;
+static long kinds[KINDS], records, bytes, buffers, dropped, untimed;
+
+static volatile int state;
+static uint64_t first_tsc, first_ns;
+static double ns_per_tick;
+
+static uint64_t system_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t ticks(void) {
+#if defined(__x86_64__)
+    return __rdtsc();
+#else
+    return system_ns();
+#endif
+}
+
+static uint64_t CUPTIAPI stamp(void) {
+    return state ? first_ns + (uint64_t)((double)(ticks() - first_tsc) * ns_per_tick) : system_ns();
+}
+
+static void own_clock(void) {
+    first_tsc = ticks(), first_ns = system_ns();
+    while (system_ns() - first_ns < 20000000) {}
+    ns_per_tick = (double)(system_ns() - first_ns) / (double)(ticks() - first_tsc);
+    CUptiResult result = cuptiActivityRegisterTimestampCallback(stamp);
+    if (result) fprintf(stderr, "bare client: a clock of its own gives error %d\n", (int)result);
+}
 
 // Mapped, since what the allocator makes of large blocks that come and go is nobody's cost of recording.
 static uint8_t *fresh(void) {
@@ -50,10 +87,17 @@ static void CUPTIAPI requested(uint8_t **buffer, size_t *size, size_t *max_recor
 static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
     (void)context, (void)stream, (void)size;
     CUpti_Activity *record = NULL;
-    long found[KINDS] = {0}, all = 0;
+    long found[KINDS] = {0}, all = 0, without = 0;
+    // What lies an hour before this moment or a second behind it is no time of a kernel.
+    const uint64_t now = system_ns(), from = now - 3600000000000u, until = now + 1000000000u;
     while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
         all++;
         if ((unsigned)record->kind < KINDS) found[record->kind]++;
+        if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+            // The times stand at the same place in all versions of the record.
+            const CUpti_ActivityKernel9 *kernel = (const CUpti_ActivityKernel9 *)record;
+            without += kernel->start < from || kernel->end < kernel->start || kernel->end > until;
+        }
 #if CUPTI_API_VERSION >= 22
         // The header asks for it; without, a program that fills its command buffer all the time loses memory.
         if (record->kind == CUPTI_ACTIVITY_KIND_OVERHEAD) free(((CUpti_ActivityOverhead3 *)record)->overheadData);
@@ -63,6 +107,7 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buff
     pthread_mutex_lock(&lock);
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] += found[kind];
     records += all;
+    untimed += without;
     bytes += (long)valid;
     buffers++;
     int kept = ready < at_most();
@@ -76,8 +121,8 @@ static void at_exit(void) {
     cuptiActivityFlushAll(1);
     if (cuptiActivityGetNumDroppedRecords(NULL, 0, &lost) == CUPTI_SUCCESS) dropped += (long)lost;
     pthread_mutex_lock(&lock);
-    fprintf(stderr, "bare: {\"records\": %ld, \"bytes\": %ld, \"buffers\": %ld, \"dropped\": %ld, \"kinds\": {", records,
-            bytes, buffers, dropped);
+    fprintf(stderr, "bare: {\"records\": %ld, \"bytes\": %ld, \"buffers\": %ld, \"dropped\": %ld, \"untimed\": %ld, \"kinds\": {",
+            records, bytes, buffers, dropped, untimed);
     const char *comma = "";
     for (int kind = 0; kind < KINDS; kind++) {
         if (!kinds[kind]) continue;
@@ -127,6 +172,8 @@ static void leave_out(const char *list) {
     }
 }
 
+__attribute__((visibility("default"))) void bare_switch(int to) { state = to; }
+
 __attribute__((visibility("default"))) int InitializeInjection(void) {
     buffer_bytes = number("BARE_BUFFER", buffer_bytes);
     while (ready < at_most()) pool[ready++] = fresh();
@@ -139,6 +186,9 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
     size_t device = number("BARE_DEVICE_BUFFER", 0), devices = number("BARE_DEVICE_BUFFERS", 0);
     if (device) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, sizeof device, &device);
     if (devices) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, sizeof devices, &devices);
+    size_t limit = number("BARE_DEVICE_LIMIT", 0);
+    if (limit) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, sizeof limit, &limit);
+    if (number("BARE_CLOCK", 0)) own_clock();
     cuptiActivityRegisterCallbacks(requested, completed);
     for (const char *list = getenv("BARE_KINDS"); list && *list;) {
         char *end;

@@ -6,9 +6,18 @@
 //     graph      replays of a graph of 20 kernels, waited for at the end, ns per replay
 //     synced     replays of a graph of 40 kernels, each waited for, ns per replay
 //     range      the launch loop before, between and after cudaProfilerStart and cudaProfilerStop
+//     switch     the launch loop and the waited-for graph in short pieces, by turns in the one and the other state of what
+//                BARE_CLOCK of bare_inject.c lets change, ns of the middle piece: in one process, whose pace from the next
+//                one's does not matter then
+//     reuse      how long a launch takes that CUPTI needs another buffer on the device for: the middle of the longest around
+//                each RECORD_BENCH_SLOTS-th op, beside those halfway between, once all buffers have been used; ns.
+//                And how long CUDA takes to begin
+//     huge       replays of a graph of 200,000 kernels, ns per kernel
 //     time       the launch loop for six seconds, in pieces of a quarter of a second, each with the time since CUDA began
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -120,6 +129,81 @@ static void range(long count) {
     }
 }
 
+template <typename Piece>
+static void by_turns(const char *section, int pieces, long count, Piece piece) {
+    const auto change = (void (*)(int))dlsym(RTLD_DEFAULT, "bare_switch");
+    std::vector<double> spent[2];
+    for (int i = 0; i < 2 * pieces; i++) {
+        if (change) change(i % 2);
+        piece();
+        const double from = now();
+        piece();
+        spent[i % 2].push_back(now() - from);
+    }
+    for (int state = 0; state < 2; state++) {
+        std::nth_element(spent[state].begin(), spent[state].begin() + pieces / 2, spent[state].end());
+        char name[16];
+        snprintf(name, sizeof name, "%s %d", section, state);
+        result(name, spent[state][pieces / 2], count);
+    }
+}
+
+static void switched(int pieces) {
+    cudaStream_t stream = stream_of_its_own();
+    cudaGraphExec_t graph = graph_of(40);
+    by_turns("loop", pieces, 300, [=] { loop(stream, 300); });
+    by_turns("synced", pieces, 10, [=] {
+        for (int i = 0; i < 10; i++) {
+            CHECK(cudaGraphLaunch(graph, stream));
+            CHECK(cudaStreamSynchronize(stream));
+        }
+    });
+}
+
+static void huge(int rounds) {
+    const long kernels = 200000;
+    cudaStream_t stream = stream_of_its_own();
+    cudaGraphExec_t graph = graph_of((int)kernels);
+    for (int round = 0; round < rounds; round++) {
+        const double from = now();
+        CHECK(cudaGraphLaunch(graph, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        result("huge", now() - from, kernels);
+    }
+}
+
+// A buffer on the device has room for `slots` ops, and CUPTI has `buffers` of them that are new at first.
+static void reuse(long slots, long buffers, long times) {
+    cudaStream_t stream = stream_of_its_own();
+    const long near = slots / 8 < 64 ? slots / 8 : 64;
+    std::vector<double> at, between;
+    double longest[2] = {0, 0};
+    const double begun = now();
+    const long count = (buffers + times) * slots;
+    for (long i = 0; i < count; i++) {
+        const double from = now();
+        launch(stream);
+        const double length = now() - from;
+        const long phase = i % slots;
+        const bool on[2] = {phase < near || phase >= slots - near, phase >= slots / 2 - near && phase < slots / 2 + near};
+        for (int which = 0; which < 2; which++) {
+            if (on[which]) longest[which] = std::max(longest[which], length);
+        }
+        if (phase == near && i > buffers * slots) at.push_back(longest[0]);
+        if (phase == near) longest[0] = 0;
+        if (phase == slots / 2 + near && i > buffers * slots) between.push_back(longest[1]);
+        if (phase == slots / 2 + near) longest[1] = 0;
+        // Not where it is looked at.
+        if (i % 500 == 250 && !on[0] && !on[1]) CHECK(cudaStreamSynchronize(stream));
+    }
+    CHECK(cudaStreamSynchronize(stream));
+    const double spent = now() - begun;
+    for (std::vector<double> *found : {&at, &between}) std::sort(found->begin(), found->end());
+    result("reuse", at[at.size() / 2], 1);
+    result("between", between[between.size() / 2], 1);
+    result("launch", spent, count);
+}
+
 static void over_time(double length) {
     cudaStream_t stream = stream_of_its_own();
     while (now() - begun < length) {
@@ -138,6 +222,7 @@ int main(int argc, char **argv) {
     const char *text = getenv("RECORD_BENCH_SCALE");
     const double scale = text ? atof(text) : 1;
     const auto scaled = [=](double count) { return (long)(count * scale) + 1; };
+    const double before = now();
     CHECK(cudaFree(nullptr));
     begun = now();
     for (int i = 1; i < argc; i++) {
@@ -146,6 +231,13 @@ int main(int argc, char **argv) {
         if (is("threads")) threads(3, scaled(12000));
         if (is("graph")) graphs("graph", 20, false, 3, scaled(2000));
         if (is("synced")) graphs("synced", 40, true, 3, scaled(1000));
+        if (is("switch")) switched((int)scaled(300));
+        if (is("reuse")) {
+            const char *const slots = getenv("RECORD_BENCH_SLOTS"), *const buffers = getenv("RECORD_BENCH_BUFFERS");
+            result("begin", begun - before, 1);
+            reuse(slots ? atol(slots) : 65536, buffers ? atol(buffers) : 16, (long)scaled(8));
+        }
+        if (is("huge")) huge(3);
         if (is("range")) range(scaled(20000));
         if (is("time")) over_time(6 * (scale < 1 ? 0.5 : 1));
     }

@@ -7,7 +7,7 @@
 
 `measure` runs every loop in a process of its own under every condition, in turn, until each has its repetitions or the
 budget is used up. Its parts: `programs` (C++ loops), `torch`, `stays` (what stays after recording has ended),
-and `settings`. `memory` watches a program at
+`settings`, `clock` (CUPTI with another clock), and `device` (its buffers on the device). `memory` watches a program at
 the highest rate for minutes, its memory and the file: for some seconds alone, recorded, and under the bare client, which
 has CUPTI's own memory and nothing of ours. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
 """
@@ -28,6 +28,8 @@ LOOKS = 10
 # A recording at the highest rate ends when the disk has no more than this.
 LEAST_FREE = 4 << 30
 MiB = 1 << 20
+# What an op takes of a buffer on the device (cupti_activity.h: 3,200,000 bytes for 100,000 kernels), and what all of them may.
+SLOT, DEVICE_MEMORY = 32, 512 * MiB
 # The size that other recorders take, where ours are smaller.
 LARGE_BUFFERS = {"buffer_bytes": 8 * MiB, "buffers": 8}
 
@@ -39,7 +41,7 @@ def bare_environment(client, kinds, request, left_out, per_thread=1):
         found["BARE_LEAVE_OUT"] = ",".join(sorted({name.split("_v")[0] for name in left_out}))
     config = request.get("config", {})
     for variable, key in (("BARE_BUFFER", "buffer_bytes"), ("BARE_DEVICE_BUFFER", "device_buffer_bytes"),
-                          ("BARE_DEVICE_BUFFERS", "device_buffers")):
+                          ("BARE_DEVICE_BUFFERS", "device_buffers"), ("BARE_DEVICE_LIMIT", "device_buffer_limit")):
         if key in config:
             found[variable] = str(config[key])
     return found
@@ -238,7 +240,27 @@ def settings(bench, repetitions, deadline):
     return rounds(jobs, 2 * repetitions, deadline)
 
 
-PARTS = {"programs": programs, "torch": torch, "stays": stays, "settings": settings}
+def clock(bench, repetitions, deadline):
+    """Another clock than the system's under the bare client: the same process with both."""
+    def job(extra):
+        return bench.run("", ["switch"], given=lambda folder: bench.bare_environment() | extra)
+    return rounds([("system", lambda: job({})), ("tsc", lambda: job({"BARE_CLOCK": "1"}))], 2 * repetitions, deadline)
+
+
+def device(bench, repetitions, deadline):
+    """CUPTI's buffers on the device, by their size: how long a launch takes that another one is needed for, and whether
+    all kernels of large graphs have a time. The most memory that they may take is the same."""
+    def job(size):
+        slots, limit = size // SLOT, DEVICE_MEMORY // size
+        buffers = 3 if size >= 2 * MiB else 16
+        extra = {"BARE_DEVICE_BUFFER": str(size), "BARE_DEVICE_BUFFERS": str(buffers), "BARE_DEVICE_LIMIT": str(limit)}
+        own = {"RECORD_BENCH_SLOTS": str(slots), "RECORD_BENCH_BUFFERS": str(buffers)}
+        return bench.run("", ["reuse", "huge"], given=lambda folder: bench.bare_environment() | extra | own)
+    sizes = [2 * MiB, MiB // 2, MiB // 4, MiB // 8, MiB // 16]
+    return rounds([(str(size), lambda size=size: job(size)) for size in sizes], repetitions, deadline)
+
+
+PARTS = {"programs": programs, "torch": torch, "stays": stays, "settings": settings, "clock": clock, "device": device}
 
 
 def measure(options):

@@ -178,6 +178,60 @@ def settings(found):
                                if agreed else "No setting is on the same side of its default in every round."))
 
 
+def clock(found):
+    """What another clock changes within one process, beside what the system's does twice."""
+    yield ("CUPTI reads the system's clock for its records, and a client may give it another one "
+           "(`cuptiActivityRegisterTimestampCallback`), as Nsight Systems does. Under the bare client one process changes between "
+           "that and the processor's counter all the time, so that the pace of the machine is the same for both:")
+    yield ""
+    yield "| work | first, µs | second, µs | second against first, median (least to greatest) |"
+    yield "|---|---|---|---|"
+    for name, words in (("system", "the system's clock twice"), ("tsc", "the system's clock and the processor's counter")):
+        for section in ("loop", "synced"):
+            first, second = ([run["figures"][f"{section} {state}"] / 1e3 for run in found["clock"][name]] for state in (0, 1))
+            ratios = [b / a for a, b in zip(first, second)]
+            yield (f"| {SECTIONS[section][0]}: {words} | {number(statistics.median(first))} | {number(statistics.median(second))} | "
+                   f"{statistics.median(ratios):.4f} ({min(ratios):.3f} to {max(ratios):.3f}, {len(ratios)} ×) |")
+    yield ""
+    runs = found["clock"]["tsc"]
+    untimed, kernels = (sum(of(run["bare"]) for run in runs) for of in (lambda bare: bare["untimed"], lambda bare: bare["kinds"]["10"]))
+    yield (f"{untimed} of {kernels:,} kernels had no sound times under the processor's counter. The clock is not what a launch costs, so "
+           "CUPTI's own is kept: NVIDIA's release notes of CUDA 13.1 name wrong times of kernels under another one as corrected, and "
+           "this is 13.0.")
+
+
+def reuse(seen):
+    """What it costs that CUPTI uses a buffer on the device again."""
+    times = [value / 1e3 for value in seen["long_ns"]]
+    first, last = seen["crossings"][0], seen["crossings"][-1]
+    small, run = seen["small"], seen["long_run"]
+    size = seen["config"]["device_buffer_bytes"]
+    yield (f"Each op takes 32 bytes of a buffer on the device, so one of {size // 1024} KiB has room for {seen['slots']:,}. In "
+           f"`{seen['command']}` ({seen['kernels']:,} kernels of {seen['launches']:,} launch calls, half of them {seen['median_ns'] / 1e3:.1f} µs "
+           f"or less), all five threads' launches took {min(times):.0f} to {max(times):.0f} µs at once around each of the {len(seen['crossings'])} "
+           f"multiples of {seen['slots']:,} from the {first}th to the {last}th, {len(times)} calls; around those before, where the buffers are "
+           f"new, none took more than {seen['before_ns'] / 1e3:.0f} µs, and elsewhere one did more than "
+           f"{seen['elsewhere_ns'][0] / 1e3:.0f} µs. What CUPTI does with a used buffer in the launch that needs it, no record says. "
+           "`bubble-report` counts, and tells such launches as the profiler's (`profiler-device-buffer`).")
+    yield ""
+    yield (f"In {run['seconds']} s at that rate, {run['kernels']:,} kernels, all had their times ({run['without_time']} without), and the memory "
+           f"in use on the GPU was {run['gpu_mib']} MiB from the first second to the last; the {len(seen['longest_bubbles_ns'])} longest bubbles "
+           f"were {seen['longest_bubbles_ns'][0] / 1e3:.0f} to {seen['longest_bubbles_ns'][-1] / 1e3:.0f} µs long, like those launches. With "
+           f"buffers of {small['device_buffer_bytes'] // 1024} KiB for {small['seconds']} s ({small['kernels']:,} kernels, {small['without_time']} "
+           f"without times) no bubble was longer than {small['longest_bubble_ns'] / 1e3:.0f} µs, but there are {size // small['device_buffer_bytes']} "
+           "times as many.")
+
+
+def device(found):
+    """Buffers on the device by their size."""
+    yield "| buffers of, KiB | launch that takes a used one, µs | halfway between, µs | per launch, µs | CUDA begins within, ms | kernels without times |"
+    yield "|---|---|---|---|---|---|"
+    for size, runs in found["device"].items():
+        middle = lambda section, unit: number(statistics.median(run["figures"][section] / unit for run in runs))
+        yield (f"| {int(size) // 1024} | {middle('reuse', 1e3)} | {middle('between', 1e3)} | {middle('launch', 1e3)} | {middle('begin', 1e6)} | "
+               f"{sum(run['bare']['untimed'] for run in runs)} of {sum(run['bare']['kinds']['10'] for run in runs):,} |")
+
+
 def where(found):
     said = found["machine"]
     kept = found.get("cores", said["cpus"])
@@ -368,8 +422,13 @@ def write(folder, document):
         *remark(stayed, found["config"]), *stays(stayed), "",
         "## The choice of settings", "", *remark(chosen, found["config"]), *settings(chosen), "",
     ]
+    ticks, seen, sizes = figures("clock.json"), figures("reuse.json"), figures("device.json")
+    if ticks:
+        text += ["## Another clock", "", *clock(ticks), ""]
+    if seen or sizes:
+        text += ["## Buffers on the device", "", *(reuse(seen) if seen else ()), "", *(device(sizes) if sizes else ()), ""]
     if memory_now:
         text += ["## Memory and file at the highest rate", "", *memory(memory_now), ""]
     text += ["Repeat it with `scripts/measure/record_overhead.py measure overhead.json` and `record_overhead.py memory "
-             "memory.json` on a machine with a GPU (`--only stays` and `--only settings` for a part in a run of its own); this page is made of those files by its `write`.", ""]
+             "memory.json` on a machine with a GPU (`--only stays`, `--only clock` and so on for a part in a run of its own); this page is made of those files by its `write`.", ""]
     document.write_text("\n".join(text))

@@ -258,6 +258,7 @@ pub(super) const fn overhead_kind(kind: OverheadKind) -> &'static str {
         OverheadKind::ProfilerBuffer => "profiler-buffer",
         OverheadKind::ProfilerInstrumentation => "profiler-instrumentation",
         OverheadKind::ProfilerResource => "profiler-resource",
+        OverheadKind::ProfilerDeviceBuffer => "profiler-device-buffer",
         OverheadKind::ModuleLoading => "module-loading",
         OverheadKind::LazyLoading => "lazy-loading",
         OverheadKind::CommandBufferFull => "command-buffer-full",

@@ -399,6 +399,9 @@ pub enum OverheadKind {
     ProfilerInstrumentation,
     /// The profiler created or destroyed resources (`RESOURCE`, `UVM_ACTIVITY_INIT`).
     ProfilerResource,
+    /// The profiler made a buffer on the device ready for use again, as the number and the length of a launch tell; no
+    /// record says so.
+    ProfilerDeviceBuffer,
     /// A module was loaded because a call needed it (`RUNTIME_TRIGGERED_MODULE_LOADING`).
     ModuleLoading,
     /// A function was loaded at its first use (`LAZY_FUNCTION_LOADING`).
@@ -412,7 +415,10 @@ pub enum OverheadKind {
 impl OverheadKind {
     /// Whether the profiler itself made it.
     pub const fn is_profiler(self) -> bool {
-        matches!(self, Self::ProfilerBuffer | Self::ProfilerInstrumentation | Self::ProfilerResource)
+        matches!(
+            self,
+            Self::ProfilerBuffer | Self::ProfilerInstrumentation | Self::ProfilerResource | Self::ProfilerDeviceBuffer
+        )
     }
 
     /// Whether it loads or compiles code.

@@ -38,6 +38,9 @@ pub struct Config {
     pub device_buffer_bytes: usize,
     /// How many of those are made ready in each context.
     pub device_buffers: usize,
+    /// How many of those there may be in each context. CUPTI takes another one where all are in use, uses them again when
+    /// their records are complete, and has no times for work beyond.
+    pub device_buffer_limit: usize,
 }
 
 impl Default for Config {
@@ -56,6 +59,7 @@ impl Default for Config {
             flush_interval: Duration::from_millis(250),
             device_buffer_bytes: 2 << 20,
             device_buffers: 16,
+            device_buffer_limit: 250,
         }
     }
 }

@@ -109,6 +109,9 @@ pub(super) fn attributes(cupti: &Cupti, config: &Config) -> Vec<Setting> {
     }
     let (size, count) = (config.device_buffer_bytes, config.device_buffers);
     note("device_buffer_bytes", size, set(api, sys::CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, size));
+    // The limit first: it has to be above the other.
+    let limit = config.device_buffer_limit;
+    note("device_buffer_limit", limit, set(api, sys::CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, limit));
     note("device_buffers", count, set(api, sys::CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, count));
     if let Some(all_syncs) = api.activity_enable_all_sync_records {
         // The headers disagree about the default.

@@ -64,11 +64,19 @@ scenarios! {
         assert_eq!(mock.count("all_syncs_set"), 1);
         assert_eq!(mock.count("per_thread"), 1);
         assert_eq!(mock.count("device_buffer_bytes"), 2 << 20);
+        assert_eq!((mock.count("device_buffers"), mock.count("device_buffer_limit")), (16, 250));
         // cudaGetDevice and cuCtxGetCurrent of the names the mock has.
         assert_eq!(mock.count("filtered"), 2);
         assert_eq!((spool.header.cupti_version, spool.header.driver_version), (130_001, 13_000));
         assert_eq!(spool.header.pid, std::process::id());
         assert_eq!(spool.header.graphs, Graphs::Node);
+    };
+
+    more_device_buffers_than_the_usual_limit("") |path| {
+        let many = Config { device_buffers: 512, device_buffer_limit: 1000, ..config() };
+        start(&many, path).unwrap().stop().unwrap();
+        let mock = Mock::loaded();
+        assert_eq!((mock.count("device_buffers"), mock.count("device_buffer_limit")), (512, 1000));
     };
 
     all_calls_when_asked("") |path| {

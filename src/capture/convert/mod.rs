@@ -9,6 +9,7 @@ mod company;
 mod devices;
 mod namesakes;
 mod process;
+mod reuse;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -390,6 +391,9 @@ impl<'s> Spools<'s> {
         let mut trace = builder.finish_watched(self.reading.watch)?;
         company::state_parts(&mut trace, &presences);
         company::state_beside(&mut trace, &self.surveys);
+        let buffers = self.surveys.iter().zip(&homes);
+        let buffers = buffers.filter_map(|(survey, home)| Some((home.process, survey.device_buffers?)));
+        reuse::state(&mut trace, &buffers.collect::<Vec<_>>());
         Ok((trace, homes))
     }
 }

@@ -9,6 +9,7 @@ use cupti::spool::{Anchor, Beside, Chunk, Drops, End, Ending, Header, Reader, Sp
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
+use super::reuse::DeviceBuffers;
 use crate::trace::WorkloadRun;
 
 /// The key of the note that tells which bundled workload ran.
@@ -27,6 +28,8 @@ pub(super) fn short(name: &str) -> &str {
 #[derive(Deserialize)]
 struct RecorderNote {
     process: Option<Birth>,
+    #[serde(default)]
+    attributes: serde_json::Value,
 }
 
 /// What holds for a whole spool.
@@ -47,6 +50,8 @@ pub(super) struct Survey {
     pub(super) beside: Beside,
     /// Which process it is of, where the recorder could tell.
     pub(super) birth: Option<Birth>,
+    /// CUPTI's buffers on the device, where the recorder could set them.
+    pub(super) device_buffers: Option<DeviceBuffers>,
     pub(super) workload: Option<WorkloadRun>,
     pub(super) end: Option<End>,
     /// How the spool ends, or why its rest cannot be read.
@@ -80,6 +85,7 @@ impl Survey {
             status: Status::default(),
             beside: Beside::default(),
             birth: None,
+            device_buffers: None,
             workload: None,
             end: None,
             ending: Ok(Ending::Unfinished),
@@ -123,7 +129,9 @@ impl Survey {
             },
             Chunk::Note(note) if &*note.key == RECORDER_NOTE => {
                 let told: Option<RecorderNote> = serde_json::from_str(&note.json).ok();
-                self.birth = told.and_then(|told| told.process).or(self.birth);
+                let Some(told) = told else { return };
+                self.birth = told.process.or(self.birth);
+                self.device_buffers = DeviceBuffers::of(told.attributes).or(self.device_buffers);
             }
             Chunk::Note(_) => {}
             Chunk::End(end) => self.end = Some(end),

@@ -477,6 +477,7 @@ pub(super) fn overhead_kind(name: &[u8]) -> OverheadKind {
         b"buffer flush" | b"activity buffer request" | b"profiler-buffer" => OverheadKind::ProfilerBuffer,
         b"instrumentation" | b"profiler-instrumentation" => OverheadKind::ProfilerInstrumentation,
         b"resource" | b"uvm activity init" | b"profiler-resource" => OverheadKind::ProfilerResource,
+        b"profiler-device-buffer" => OverheadKind::ProfilerDeviceBuffer,
         b"runtime triggered module loading" | b"module-loading" => OverheadKind::ModuleLoading,
         b"lazy function loading" | b"lazy-loading" => OverheadKind::LazyLoading,
         b"command buffer full" | b"command-buffer-full" => OverheadKind::CommandBufferFull,

@@ -269,6 +269,7 @@ impl Spelled for OverheadKind {
         (Self::ProfilerBuffer, "profiler-buffer"),
         (Self::ProfilerInstrumentation, "profiler-instrumentation"),
         (Self::ProfilerResource, "profiler-resource"),
+        (Self::ProfilerDeviceBuffer, "profiler-device-buffer"),
         (Self::ModuleLoading, "module-loading"),
         (Self::LazyLoading, "lazy-loading"),
         (Self::CommandBufferFull, "command-buffer-full"),

@@ -30,6 +30,10 @@ pub(crate) enum Counter {
     PerThread,
     /// Attribute 0.
     DeviceBufferBytes,
+    /// Attribute 2, once it is set.
+    DeviceBufferLimit,
+    /// Attribute 6.
+    DeviceBuffers,
     /// NVTX was handed over.
     Nvtx,
     /// Kinds that are on.
@@ -42,7 +46,7 @@ pub(crate) enum Counter {
     Subscribed,
 }
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 19] = [
     "records",
     "lost",
     "dirty_buffers",
@@ -55,6 +59,8 @@ const NAMES: [&str; 17] = [
     "all_syncs_set",
     "per_thread",
     "device_buffer_bytes",
+    "device_buffer_limit",
+    "device_buffers",
     "nvtx",
     "kinds_on",
     "recording",
@@ -95,6 +101,8 @@ impl Counter {
             Counter::AllSyncsSet,
             Counter::PerThread,
             Counter::DeviceBufferBytes,
+            Counter::DeviceBufferLimit,
+            Counter::DeviceBuffers,
             Counter::Nvtx,
             Counter::KindsOn,
             Counter::Recording,

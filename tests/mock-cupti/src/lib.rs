@@ -195,8 +195,7 @@ pub unsafe extern "C" fn cuptiActivitySetAttribute(attribute: u32, size: *mut us
     }
     // SAFETY: the value has this size.
     let value = unsafe { if size == 1 { u64::from(*value.cast::<u8>()) } else { *value.cast::<u64>() } };
-    work::set_attribute(attribute, value);
-    SUCCESS
+    if work::set_attribute(attribute, value) { SUCCESS } else { INVALID_PARAMETER }
 }
 
 #[unsafe(no_mangle)]

@@ -80,13 +80,24 @@ pub(crate) fn rename() {
     unsafe { std::ptr::copy_nonoverlapping(name.as_ptr(), NAME.0.get().cast(), name.len()) };
 }
 
-pub(crate) fn set_attribute(attribute: u32, value: u64) {
+/// Sets one; whether it may have that value.
+pub(crate) fn set_attribute(attribute: u32, value: u64) -> bool {
     match attribute {
         0 => Counter::DeviceBufferBytes.set(value),
+        2 => Counter::DeviceBufferLimit.set(value),
+        6 => {
+            // 250 buffers on the device are the most unless another limit was set.
+            let limit = Counter::DeviceBufferLimit.get();
+            if value >= if limit == 0 { 250 } else { limit } {
+                return false;
+            }
+            Counter::DeviceBuffers.set(value);
+        }
         5 => state().zeroed = value != 0,
         9 => Counter::PerThread.set(value),
         _ => {}
     }
+    true
 }
 
 pub(crate) fn register(requested: Requested, completed: Completed) {

@@ -4,6 +4,7 @@ mod damage;
 mod part;
 mod processes;
 mod records;
+mod reuse;
 mod unrecorded;
 
 use cupti::spool::{Anchor, CallbackName, End, Header, Machine, Text, Writer};
