@@ -8,11 +8,12 @@
 //! (docs/measurements/h200-record-overhead.md). They are told as overhead of the profiler, lest a bubble be blamed on a
 //! call of the program.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use serde::Deserialize;
 
-use crate::trace::{ApiKind, CallIdx, Ns, OpIdx, OpKind, Overhead, OverheadKind, ProcessIdx, Trace};
+use crate::trace::{ApiKind, CallIdx, ContextIdx, Ns, OpKind, Overhead, OverheadKind, ProcessIdx, Trace};
 
 /// What an op takes of a buffer on the device: it holds 100,000 in 3,200,000 bytes (cupti_activity.h, the default of
 /// `CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE`).
@@ -25,7 +26,7 @@ const NEAR: u64 = 64;
 /// How many times as long as the middle one of its name a launch has to be.
 const LONG: i64 = 4;
 
-/// How many launches of a name are looked at for their middle length.
+/// How many calls are looked at for the middle lengths.
 const SAMPLE: usize = 4096;
 
 /// CUPTI's buffers on the device, in each context.
@@ -87,76 +88,76 @@ pub(super) fn state(trace: &mut Trace, processes: &[(ProcessIdx, DeviceBuffers)]
     }
 }
 
-/// A call that submitted ops.
-struct Submission {
-    start: Ns,
-    call: CallIdx,
-    ops: u64,
-}
-
 /// The launches of a process in which a buffer was made ready again.
 fn waits(trace: &Trace, process: ProcessIdx, buffers: DeviceBuffers) -> Vec<CallIdx> {
     let mut found = Vec::new();
     for (index, _) in trace.contexts.iter().enumerate().filter(|(_, context)| context.process == process) {
-        let streams = trace.streams.iter().filter(|stream| stream.context.index() == index);
+        let context = ContextIdx::from_index(index);
+        let streams = trace.streams.iter().filter(|stream| stream.context == context);
         let ops: u64 = streams.map(|stream| stream.ops.len() as u64).sum();
         if buffers.again(0, ops).is_some() {
-            found.extend(waits_of(trace, &submissions(trace, process, index), buffers));
+            found.extend(waits_in(trace, process, context, buffers));
         }
     }
     found
 }
 
-/// What a process submitted to a context, in the order of the calls' start.
-fn submissions(trace: &Trace, process: ProcessIdx, context: usize) -> Vec<Submission> {
-    let threads = trace.threads.iter().filter(|thread| thread.process == process);
-    let calls = threads.flat_map(|thread| thread.calls.clone()).map(CallIdx);
-    let mut found: Vec<Submission> = calls
-        .filter_map(|call| {
-            let ops = trace.call_ops(call);
-            let stream = trace.ops.stream[ops.first()?.index()];
-            let start = trace.calls.start[call.index()];
-            let whole = |op: &&OpIdx| trace.ops.kind[op.index()] == OpKind::Graph;
-            let ops = ops.iter().filter(|op| !whole(op)).count() as u64;
-            (trace.streams[stream.index()].context.index() == context).then_some(Submission { start, call, ops })
-        })
-        .collect();
-    found.sort_by_key(|submission| submission.start);
-    found
-}
-
-/// Which of them waited for a buffer: launches of few ops that are where a buffer is full, and long. Where most that are
-/// there are as short as others, this CUPTI has its buffers otherwise, and there are none.
-fn waits_of(trace: &Trace, submissions: &[Submission], buffers: DeviceBuffers) -> Vec<CallIdx> {
-    let long = Long::of(trace, submissions);
+/// Those of one context: launches of few ops that are where a buffer is full, and long. Where most that are there are as
+/// short as others, this CUPTI has its buffers otherwise, and there are none.
+fn waits_in(trace: &Trace, process: ProcessIdx, context: ContextIdx, buffers: DeviceBuffers) -> Vec<CallIdx> {
+    let long = Long::of(trace, process);
     let (mut met, mut seen, mut found) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     let mut before = 0;
-    for one in submissions {
-        let launches = matches!(trace.calls.kind[one.call.index()], ApiKind::Launch | ApiKind::GraphLaunch);
+    for call in calls_in_time(trace, process) {
+        let ops = ops_in(trace, call, context);
+        let launches = matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch);
         if launches
-            && one.ops <= NEAR
-            && let Some(buffer) = buffers.again(before, one.ops)
+            && (1..=NEAR).contains(&ops)
+            && let Some(buffer) = buffers.again(before, ops)
         {
             met.insert(buffer);
-            if long.is(trace, one.call) {
+            if long.is(trace, call) {
                 seen.insert(buffer);
-                found.push(one.call);
+                found.push(call);
             }
         }
-        before += one.ops;
+        before += ops;
     }
     if seen.len() * 2 >= met.len() { found } else { Vec::new() }
 }
 
-/// From which length on a launch is a long one, by its name.
+/// How many ops that take room in a buffer a call submitted to a context.
+fn ops_in(trace: &Trace, call: CallIdx, context: ContextIdx) -> u64 {
+    let ops = trace.call_ops(call).iter().map(|op| op.index());
+    let takes_room = |&op: &usize| {
+        trace.ops.kind[op] != OpKind::Graph && trace.streams[trace.ops.stream[op].index()].context == context
+    };
+    ops.filter(takes_room).count() as u64
+}
+
+/// The calls of all threads of a process by their start.
+fn calls_in_time(trace: &Trace, process: ProcessIdx) -> impl Iterator<Item = CallIdx> {
+    let next = move |row: u32, end: u32| (row < end).then(|| Reverse((trace.calls.start[row as usize], row, end)));
+    let threads = trace.threads.iter().filter(|thread| thread.process == process);
+    let mut heads: BinaryHeap<_> = threads.filter_map(|thread| next(thread.calls.start, thread.calls.end)).collect();
+    std::iter::from_fn(move || {
+        let Reverse((_, row, end)) = heads.pop()?;
+        heads.extend(next(row + 1, end));
+        Some(CallIdx(row))
+    })
+}
+
+/// From which length on a call is a long one, by its name.
 struct Long(Vec<Option<Ns>>);
 
 impl Long {
-    fn of(trace: &Trace, submissions: &[Submission]) -> Self {
+    fn of(trace: &Trace, process: ProcessIdx) -> Self {
+        let threads = || trace.threads.iter().filter(|thread| thread.process == process);
+        let calls: usize = threads().map(|thread| thread.calls.len()).sum();
+        let step = (calls / SAMPLE).max(1);
         let mut samples: Vec<Vec<i64>> = vec![Vec::new(); trace.names.len()];
-        let step = (submissions.len() / SAMPLE).max(1);
-        for one in submissions.iter().step_by(step) {
-            samples[trace.calls.name[one.call.index()].index()].push(trace.calls.interval(one.call).len().0);
+        for call in threads().flat_map(|thread| thread.calls.clone().step_by(step)).map(CallIdx) {
+            samples[trace.calls.name[call.index()].index()].push(trace.calls.interval(call).len().0);
         }
         let middle = |mut sample: Vec<i64>| {
             let at = sample.len() / 2;
