@@ -134,7 +134,7 @@ fn limit(check: &Check) -> CheckedLimit {
         Some(&Figure::Recoverable { gain, span }) => {
             CheckedLimit { value_ns: Some(gain), span_ns: Some(span), ..plain }
         }
-        Some(&Figure::Bubble { device, length }) => {
+        Some(&Figure::Bubble { device, length, .. }) => {
             CheckedLimit { device: Some(device), value_ns: Some(length), ..plain }
         }
         Some(&Figure::Finding { count, recoverable }) => {

@@ -238,6 +238,9 @@ pub struct BubbleFigures {
     pub p95_ns: Ns,
     /// Length of the longest.
     pub max_ns: Ns,
+    /// Length of the longest whose root cause is not the profiler; absent where that is the longest of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_besides_profiler_ns: Option<Ns>,
     /// Bubbles by length.
     pub histogram: Vec<HistogramBucket>,
 }

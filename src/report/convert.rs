@@ -175,11 +175,14 @@ fn bubble_figures(found: &DeviceAnalysis) -> BubbleFigures {
         count: bucket.count,
         total_ns: bucket.total,
     };
+    let besides = found.bubbles.iter().filter(|bubble| bubble.root.cause != Cause::Profiler);
+    let besides = besides.map(|bubble| bubble.interval.len()).max().unwrap_or(Ns::ZERO);
     BubbleFigures {
         count: found.bubbles.len() as u64,
         p50_ns: p50,
         p95_ns: p95,
         max_ns: max,
+        max_besides_profiler_ns: (besides < max).then_some(besides),
         histogram: found.histogram.iter().map(bucket).collect(),
     }
 }

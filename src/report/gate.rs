@@ -59,6 +59,8 @@ pub enum Figure {
         device: u32,
         /// Its length.
         length: Ns,
+        /// Whether the profiler made a longer one, which does not count.
+        besides_profiler: bool,
     },
     /// A finding.
     Finding {
@@ -111,13 +113,22 @@ fn evaluate(report: &Report, limit: Limit) -> Vec<Outcome> {
         ),
         Limit::MaxBubble(limit) => devices(
             report,
-            |device| device.bubbles.max_ns > limit,
-            |device| device.bubbles.max_ns.0 as f64,
-            |device| Figure::Bubble { device: device.device, length: device.bubbles.max_ns },
+            |device| longest(device) > limit,
+            |device| longest(device).0 as f64,
+            |device| Figure::Bubble {
+                device: device.device,
+                length: longest(device),
+                besides_profiler: device.bubbles.max_besides_profiler_ns.is_some(),
+            },
         ),
         Limit::MaxRecoverable(limit) => vec![recoverable(report, limit)],
         Limit::Forbid(finding) => vec![forbidden(report, finding)],
     }
+}
+
+/// The longest bubble that would be there without a recording as well.
+fn longest(device: &Device) -> Ns {
+    device.bubbles.max_besides_profiler_ns.unwrap_or(device.bubbles.max_ns)
 }
 
 /// Every device that breaks a limit or, when none does, the one that comes closest.
@@ -226,6 +237,19 @@ mod tests {
         assert_eq!(named(idle("50%")), [(1, false)]);
         assert_eq!(named(Limit::MaxBubble(Ns(500_000))), [(1, true), (3, true)]);
         assert_eq!(named(Limit::MaxBubble(Ns(840_000_000))), [(3, false)]);
+    }
+
+    #[test]
+    fn a_bubble_of_the_profiler_breaks_no_limit() {
+        let mut report = samples::clean();
+        report.devices[0].bubbles.max_ns = Ns(300_000);
+        report.devices[0].bubbles.max_besides_profiler_ns = Some(Ns(20_000));
+        let figure = Figure::Bubble { device: 0, length: Ns(20_000), besides_profiler: true };
+        assert_eq!(outcome(&report, Limit::MaxBubble(Ns(20_000))), Outcome::Kept(figure.clone()));
+        assert_eq!(outcome(&report, Limit::MaxBubble(Ns(19_999))), Outcome::Broken(figure));
+        report.devices[0].bubbles.max_besides_profiler_ns = None;
+        let figure = Figure::Bubble { device: 0, length: Ns(300_000), besides_profiler: false };
+        assert_eq!(outcome(&report, Limit::MaxBubble(Ns(20_000))), Outcome::Broken(figure));
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub(super) fn device(number: u32, compute: i64, copy: i64, roots: &[(Cause, i64)
             p50_ns: Ns(per_bubble),
             p95_ns: Ns(per_bubble * 5 / 4),
             max_ns: Ns(per_bubble * 7),
+            max_besides_profiler_ns: None,
             histogram: Vec::new(),
         },
         idle_by_root: roots.iter().map(|&(cause, ns)| (cause, Ns(ns))).collect(),

@@ -265,7 +265,7 @@ pub(crate) struct CheckArgs {
     /// The most that fixing the findings may recover: a share of the span or a time
     #[arg(long, value_name = "SHARE|TIME", group = "limits")]
     pub(crate) max_recoverable: Option<Amount>,
-    /// The longest that a bubble may be: 50us, or plain nanoseconds
+    /// The longest that a bubble may be that the profiler did not make: 50us, or plain nanoseconds
     #[arg(long, value_name = "TIME", value_parser = parse_time, group = "limits")]
     pub(crate) max_bubble: Option<Ns>,
     /// A finding that may not be there, such as scalar-readback

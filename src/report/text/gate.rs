@@ -82,8 +82,9 @@ fn told(figure: &Figure, limit: Limit) -> String {
             let share = percent_of(*gain, *span);
             format!("{} ({share} of the span) is recoverable, {allowed} allowed", tell_time(*gain, most))
         }
-        (Figure::Bubble { device, length }, Limit::MaxBubble(most)) => {
-            format!("the longest bubble of GPU {device} is {}, {allowed} allowed", tell_time(*length, most))
+        (Figure::Bubble { device, length, besides_profiler }, Limit::MaxBubble(most)) => {
+            let which = if *besides_profiler { ", but for the profiler's," } else { "" };
+            format!("the longest bubble of GPU {device}{which} is {}, {allowed} allowed", tell_time(*length, most))
         }
         (Figure::Finding { count: 0, .. }, limit) => format!("no {}", limit.what()),
         (Figure::Finding { count, recoverable }, limit) => {

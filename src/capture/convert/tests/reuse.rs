@@ -6,6 +6,7 @@ use cupti_sys::bindings as c;
 use super::super::{Part, trace_from_bytes};
 use super::{Bytes, KERNEL_NAME, anchor, call, header, joined, kernel};
 use crate::analysis::{self, Cause};
+use crate::report::{self, Report};
 use crate::trace::{Ns, OverheadKind, Trace};
 
 const LAUNCH: u32 = 211;
@@ -89,6 +90,22 @@ fn a_long_launch_is_the_profilers_where_a_used_buffer_is_taken_again() {
     let causes: Vec<Cause> = bubbles.map(|bubble| bubble.root.cause).collect();
     let (host, profiler) = (Cause::LaunchBound, Cause::Profiler);
     assert_eq!(causes, [host, profiler, host, profiler, profiler, host, profiler]);
+}
+
+#[test]
+fn the_longest_bubble_is_told_without_those_of_the_profiler() {
+    let longest = |long: &[u32]| {
+        let trace = trace(ATTRIBUTES, &Program::launches(3200, long).records);
+        let analysis = analysis::analyze(&trace, &analysis::Options::default());
+        let report = Report::new(&trace, &analysis, &report::Options { path: "t.bubcap".to_owned(), top: 1 });
+        let bubbles = &report.devices[0].bubbles;
+        (bubbles.max_ns, bubbles.max_besides_profiler_ns)
+    };
+    // From the end of a kernel 1,120 until the next call, the call, and 500 until its kernel starts.
+    let (usual, long) = (Ns(6_620), Ns(301_620));
+    assert_eq!(longest(&[]), (usual, None));
+    assert_eq!(longest(&[2049, 3073]), (long, Some(usual)));
+    assert_eq!(longest(&[2049, 2500, 3073]), (long, None));
 }
 
 #[test]
