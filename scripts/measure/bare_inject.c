@@ -8,7 +8,8 @@
 //   BARE_BUFFER, BARE_DEVICE_BUFFER, BARE_DEVICE_BUFFERS   bytes of a buffer, and of how many on the device
 //   BARE_DEVICE_LIMIT how many buffers on the device there may be in a context
 //   BARE_CLOCK        1: CUPTI reads a clock of the client's, which `bare_switch` changes while the program runs: 0, as at the
-//                     start, the system's, 1 the processor's counter
+//                     start, the system's, 1 the processor's counter. Then it also counts how often each was read, and kernels
+//                     without times
 //
 // Build: cc -O2 -shared -fPIC -I$CUPTI/include -I$CUDA/include bare_inject.c -L$CUPTI/lib64 -lcupti -o libbare_inject.so
 #include <cupti.h>
@@ -33,6 +34,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *pool[POOL];
 static int ready;
 static long kinds[KINDS], records, bytes, buffers, dropped, untimed;
+static int has_clock;
+static long readings[2];
 
 static volatile int state;
 static uint64_t first_tsc, first_ns;
@@ -53,7 +56,9 @@ static uint64_t ticks(void) {
 }
 
 static uint64_t CUPTIAPI stamp(void) {
-    return state ? first_ns + (uint64_t)((double)(ticks() - first_tsc) * ns_per_tick) : system_ns();
+    const int now = state;
+    __atomic_fetch_add(&readings[now], 1, __ATOMIC_RELAXED);
+    return now ? first_ns + (uint64_t)((double)(ticks() - first_tsc) * ns_per_tick) : system_ns();
 }
 
 static void own_clock(void) {
@@ -89,11 +94,11 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buff
     CUpti_Activity *record = NULL;
     long found[KINDS] = {0}, all = 0, without = 0;
     // What lies an hour before this moment or a second behind it is no time of a kernel.
-    const uint64_t now = system_ns(), from = now - 3600000000000u, until = now + 1000000000u;
+    const uint64_t now = has_clock ? system_ns() : 0, from = now - 3600000000000u, until = now + 1000000000u;
     while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
         all++;
         if ((unsigned)record->kind < KINDS) found[record->kind]++;
-        if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+        if (has_clock && record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
             // The times stand at the same place in all versions of the record.
             const CUpti_ActivityKernel9 *kernel = (const CUpti_ActivityKernel9 *)record;
             without += kernel->start < from || kernel->end < kernel->start || kernel->end > until;
@@ -121,8 +126,8 @@ static void at_exit(void) {
     cuptiActivityFlushAll(1);
     if (cuptiActivityGetNumDroppedRecords(NULL, 0, &lost) == CUPTI_SUCCESS) dropped += (long)lost;
     pthread_mutex_lock(&lock);
-    fprintf(stderr, "bare: {\"records\": %ld, \"bytes\": %ld, \"buffers\": %ld, \"dropped\": %ld, \"untimed\": %ld, \"kinds\": {",
-            records, bytes, buffers, dropped, untimed);
+    fprintf(stderr, "bare: {\"records\": %ld, \"bytes\": %ld, \"buffers\": %ld, \"dropped\": %ld, \"untimed\": %ld, \"readings\": [%ld, %ld], \"kinds\": {",
+            records, bytes, buffers, dropped, untimed, readings[0], readings[1]);
     const char *comma = "";
     for (int kind = 0; kind < KINDS; kind++) {
         if (!kinds[kind]) continue;
@@ -185,10 +190,12 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
     }
     size_t device = number("BARE_DEVICE_BUFFER", 0), devices = number("BARE_DEVICE_BUFFERS", 0);
     if (device) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, sizeof device, &device);
-    if (devices) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, sizeof devices, &devices);
+    // The limit first: it has to be above the other.
     size_t limit = number("BARE_DEVICE_LIMIT", 0);
     if (limit) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, sizeof limit, &limit);
-    if (number("BARE_CLOCK", 0)) own_clock();
+    if (devices) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, sizeof devices, &devices);
+    has_clock = number("BARE_CLOCK", 0) != 0;
+    if (has_clock) own_clock();
     cuptiActivityRegisterCallbacks(requested, completed);
     for (const char *list = getenv("BARE_KINDS"); list && *list;) {
         char *end;

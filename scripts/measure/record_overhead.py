@@ -7,7 +7,7 @@
 
 `measure` runs every loop in a process of its own under every condition, in turn, until each has its repetitions or the
 budget is used up. Its parts: `programs` (C++ loops), `torch`, `stays` (what stays after recording has ended),
-`settings`, `clock` (CUPTI with another clock), and `device` (its buffers on the device). `memory` watches a program at
+and `settings`; by `--only` also `clock` (CUPTI with another clock) and `device` (its buffers on the device). `memory` watches a program at
 the highest rate for minutes, its memory and the file: for some seconds alone, recorded, and under the bare client, which
 has CUPTI's own memory and nothing of ours. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
 """
@@ -28,7 +28,7 @@ LOOKS = 10
 # A recording at the highest rate ends when the disk has no more than this.
 LEAST_FREE = 4 << 30
 MiB = 1 << 20
-# What an op takes of a buffer on the device (cupti_activity.h: 3,200,000 bytes for 100,000 kernels), and what all of them may.
+# What an op takes of a buffer on the device (cupti_activity.h: 3,200,000 bytes for 100,000 kernels, copies and memsets), and what all of them may.
 SLOT, DEVICE_MEMORY = 32, 512 * MiB
 # The size that other recorders take, where ours are smaller.
 LARGE_BUFFERS = {"buffer_bytes": 8 * MiB, "buffers": 8}
@@ -252,7 +252,7 @@ def device(bench, repetitions, deadline):
     all kernels of large graphs have a time. The most memory that they may take is the same."""
     def job(size):
         slots, limit = size // SLOT, DEVICE_MEMORY // size
-        buffers = 3 if size >= 2 * MiB else 16
+        buffers = 16
         extra = {"BARE_DEVICE_BUFFER": str(size), "BARE_DEVICE_BUFFERS": str(buffers), "BARE_DEVICE_LIMIT": str(limit)}
         own = {"RECORD_BENCH_SLOTS": str(slots), "RECORD_BENCH_BUFFERS": str(buffers)}
         return bench.run("", ["reuse", "huge"], given=lambda folder: bench.bare_environment() | extra | own)
@@ -264,7 +264,7 @@ PARTS = {"programs": programs, "torch": torch, "stays": stays, "settings": setti
 
 
 def measure(options):
-    only = options.only.split(",") if options.only else list(PARTS)
+    only = options.only.split(",") if options.only else list(PARTS)[:4]
     repetitions = 1 if options.quick else options.repetitions
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:

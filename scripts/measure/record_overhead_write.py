@@ -180,24 +180,23 @@ def settings(found):
 
 def clock(found):
     """What another clock changes within one process, beside what the system's does twice."""
-    yield ("CUPTI reads the system's clock for its records, and a client may give it another one "
-           "(`cuptiActivityRegisterTimestampCallback`), as Nsight Systems does. Under the bare client one process changes between "
-           "that and the processor's counter all the time, so that the pace of the machine is the same for both:")
+    yield ("A client may give CUPTI a clock (`cuptiActivityRegisterTimestampCallback`), as Nsight Systems does. Under the bare client "
+           "one process changes between two of them all the time, so that the pace of the machine is the same for both:")
     yield ""
-    yield "| work | first, µs | second, µs | second against first, median (least to greatest) |"
-    yield "|---|---|---|---|"
-    for name, words in (("system", "the system's clock twice"), ("tsc", "the system's clock and the processor's counter")):
+    yield "| work | clocks | first, µs | second, µs | second against first, median (least to greatest) |"
+    yield "|---|---|---|---|---|"
+    for name, words in (("system", "CUPTI's own, twice"), ("tsc", "`clock_gettime` and the processor's counter")):
         for section in ("loop", "synced"):
             first, second = ([run["figures"][f"{section} {state}"] / 1e3 for run in found["clock"][name]] for state in (0, 1))
             ratios = [b / a for a, b in zip(first, second)]
-            yield (f"| {SECTIONS[section][0]}: {words} | {number(statistics.median(first))} | {number(statistics.median(second))} | "
+            yield (f"| {SECTIONS[section][0]} | {words} | {number(statistics.median(first))} | {number(statistics.median(second))} | "
                    f"{statistics.median(ratios):.4f} ({min(ratios):.3f} to {max(ratios):.3f}, {len(ratios)} ×) |")
-    yield ""
     runs = found["clock"]["tsc"]
     untimed, kernels = (sum(of(run["bare"]) for run in runs) for of in (lambda bare: bare["untimed"], lambda bare: bare["kinds"]["10"]))
-    yield (f"{untimed} of {kernels:,} kernels had no sound times under the processor's counter. The clock is not what a launch costs, so "
-           "CUPTI's own is kept: NVIDIA's release notes of CUDA 13.1 name wrong times of kernels under another one as corrected, and "
-           "this is 13.0.")
+    readings = [sum(run["bare"]["readings"][state] for run in runs) for state in (0, 1)]
+    yield ""
+    yield (f"The first was read {readings[0]:,} times and the second {readings[1]:,}. Of {kernels:,} kernels {untimed} had times that are zero, "
+           "in the wrong order, or more than an hour off.")
 
 
 def reuse(seen):
@@ -210,16 +209,16 @@ def reuse(seen):
            f"`{seen['command']}` ({seen['kernels']:,} kernels of {seen['launches']:,} launch calls, half of them {seen['median_ns'] / 1e3:.1f} µs "
            f"or less), all five threads' launches took {min(times):.0f} to {max(times):.0f} µs at once around each of the {len(seen['crossings'])} "
            f"multiples of {seen['slots']:,} from the {first}th to the {last}th, {len(times)} calls; around those before, where the buffers are "
-           f"new, none took more than {seen['before_ns'] / 1e3:.0f} µs, and elsewhere one did more than "
+           f"new, none took more than {seen['before_ns'] / 1e3:.0f} µs, and elsewhere one took {seen['elsewhere_ns'][1] / 1e3:.0f} µs and no other more than "
            f"{seen['elsewhere_ns'][0] / 1e3:.0f} µs. What CUPTI does with a used buffer in the launch that needs it, no record says. "
            "`bubble-report` counts, and tells such launches as the profiler's (`profiler-device-buffer`).")
     yield ""
     yield (f"In {run['seconds']} s at that rate, {run['kernels']:,} kernels, all had their times ({run['without_time']} without), and the memory "
-           f"in use on the GPU was {run['gpu_mib']} MiB from the first second to the last; the {len(seen['longest_bubbles_ns'])} longest bubbles "
-           f"were {seen['longest_bubbles_ns'][0] / 1e3:.0f} to {seen['longest_bubbles_ns'][-1] / 1e3:.0f} µs long, like those launches. With "
+           f"in use on the GPU was {run['gpu_mib']} MiB from the first second to the last; so buffers are used again: {run['again']} times. "
+           f"{run['bubbles_200_to_500_us']} bubbles lasted 200 to 500 µs, {run['bubbles_beyond']} longer and {run['bubbles_50_to_200_us']} between 50 and 200. With "
            f"buffers of {small['device_buffer_bytes'] // 1024} KiB for {small['seconds']} s ({small['kernels']:,} kernels, {small['without_time']} "
            f"without times) no bubble was longer than {small['longest_bubble_ns'] / 1e3:.0f} µs, but there are {size // small['device_buffer_bytes']} "
-           "times as many.")
+           "times as many. (Counted by hand in the trace files of these recordings.)")
 
 
 def device(found):
@@ -426,7 +425,7 @@ def write(folder, document):
     if ticks:
         text += ["## Another clock", "", *clock(ticks), ""]
     if seen or sizes:
-        text += ["## Buffers on the device", "", *(reuse(seen) if seen else ()), "", *(device(sizes) if sizes else ()), ""]
+        text += ["## Buffers on the device", "", *([*reuse(seen), ""] if seen else ()), *([*device(sizes), ""] if sizes else ())]
     if memory_now:
         text += ["## Memory and file at the highest rate", "", *memory(memory_now), ""]
     text += ["Repeat it with `scripts/measure/record_overhead.py measure overhead.json` and `record_overhead.py memory "

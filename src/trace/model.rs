@@ -399,8 +399,8 @@ pub enum OverheadKind {
     ProfilerInstrumentation,
     /// The profiler created or destroyed resources (`RESOURCE`, `UVM_ACTIVITY_INIT`).
     ProfilerResource,
-    /// The profiler made a buffer on the device ready for use again, as the number and the length of a launch tell; no
-    /// record says so.
+    /// The profiler took a buffer on the device that was used before, as the number and the length of a launch let
+    /// conclude; no record says so.
     ProfilerDeviceBuffer,
     /// A module was loaded because a call needed it (`RUNTIME_TRIGGERED_MODULE_LOADING`).
     ModuleLoading,

@@ -46,7 +46,18 @@ fn eventful(times: &[(i64, i64)]) -> Trace {
         });
         builder.push_range(at - 3, at + length, thread, name, RangeKind::Nvtx);
         builder.push_range(at - 2, at + 1, thread, launch, RangeKind::Operator);
-        builder.push_overhead(at, at + 2, OverheadKind::LazyLoading, process, Some(thread), CorrelationId::NONE);
+        let overheads = [
+            OverheadKind::Compiler,
+            OverheadKind::ProfilerBuffer,
+            OverheadKind::ProfilerInstrumentation,
+            OverheadKind::ProfilerResource,
+            OverheadKind::ProfilerDeviceBuffer,
+            OverheadKind::ModuleLoading,
+            OverheadKind::LazyLoading,
+            OverheadKind::CommandBufferFull,
+        ];
+        let overhead = overheads[index % overheads.len()];
+        builder.push_overhead(at, at + 2, overhead, process, Some(thread), CorrelationId::NONE);
         let (context, stream) = (Some(context), (index % 4 > 0).then_some(stream));
         builder.push_event(EventInput {
             process,

@@ -38,8 +38,8 @@ pub struct Config {
     pub device_buffer_bytes: usize,
     /// How many of those are made ready in each context.
     pub device_buffers: usize,
-    /// How many of those there may be in each context. CUPTI takes another one where all are in use, uses them again when
-    /// their records are complete, and has no times for work beyond.
+    /// How many of those there may be in each context, more than are made ready. CUPTI takes another one where all are in
+    /// use, uses them again when their records are complete, and has no times for work beyond.
     pub device_buffer_limit: usize,
 }
 

@@ -34,6 +34,7 @@ pub(in crate::capture) use company::state_others;
 use devices::Devices;
 use namesakes::{Identity, Namesake, Namesakes};
 use process::ProcessConverter;
+use reuse::DeviceBuffers;
 use survey::Survey;
 
 /// Why spools do not make a trace.
@@ -270,7 +271,8 @@ impl<'s> Part<'s> {
         self.choice.share()
     }
 
-    /// Makes a trace of it, which is what [`Trace::part`] gives of the whole.
+    /// Makes a trace of it, which is what [`Trace::part`] gives of the whole, but for the launches that waited for a buffer
+    /// of CUPTI's on the device ([`OverheadKind::ProfilerDeviceBuffer`](crate::trace::OverheadKind)).
     ///
     /// # Errors
     /// As [`trace_from_spools_watched`].
@@ -392,7 +394,7 @@ impl<'s> Spools<'s> {
         company::state_parts(&mut trace, &presences);
         company::state_beside(&mut trace, &self.surveys);
         let buffers = self.surveys.iter().zip(&homes);
-        let buffers = buffers.filter_map(|(survey, home)| Some((home.process, survey.device_buffers?)));
+        let buffers = buffers.filter_map(|(survey, home)| Some((home.process, DeviceBuffers::counted(survey)?)));
         reuse::state(&mut trace, &buffers.collect::<Vec<_>>());
         Ok((trace, homes))
     }

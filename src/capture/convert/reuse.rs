@@ -1,33 +1,44 @@
 //! Launches in which CUPTI made one of its buffers on the device ready for use again.
 //!
 //! CUPTI keeps the times of device work in buffers on the device. When one is full, the launch that comes next takes
-//! another; when that one was used before, the launch takes long, and so do all others of the process that begin
-//! meanwhile (cupti_activity.h speaks of stalls in the critical path at `CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE`). No
-//! record tells of it. But a buffer has room for a known number of ops, so it is known which launches these are: on an
-//! H200 with 16 buffers of 2 MiB, those around each 65,536th op from the 1,048,576th on take 0.2 to 0.3 ms
-//! (docs/measurements/h200-record-overhead.md). They are told as overhead of the profiler, lest a bubble be blamed on a
-//! call of the program.
+//! another (cupti_activity.h speaks of stalls in the critical path where that is a new one, at
+//! `CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE`). When it is one that was used before, the launch takes long, and so do all
+//! others of the process that begin meanwhile; no record tells of it. But a buffer has room for a known number of ops, so
+//! it is known which launches these are: on an H200 with 16 buffers of 2 MiB, those around each 65,536th op from the
+//! 1,048,576th on took 0.2 to 0.3 ms (docs/measurements/h200-record-overhead.md). They are told as overhead of the
+//! profiler, lest a bubble be blamed on a call of the program.
+//!
+//! Told are only launches of few ops: of how long a launch of a large graph takes, nothing is known.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
-use crate::trace::{ApiKind, CallIdx, ContextIdx, Ns, OpKind, Overhead, OverheadKind, ProcessIdx, Trace};
+use super::survey::Survey;
+use crate::trace::{ApiKind, CallIdx, Interval, NameId, Ns, OpKind, Overhead, OverheadKind, ProcessIdx, Trace};
 
-/// What an op takes of a buffer on the device: it holds 100,000 in 3,200,000 bytes (cupti_activity.h, the default of
-/// `CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE`).
+/// What an op takes of a buffer on the device: it holds 100,000 kernels, copies and memsets in 3,200,000 bytes
+/// (cupti_activity.h, the default of `CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE`).
 const BYTES_OF_AN_OP: u64 = 32;
 
 /// How far the count may be off: launches of several threads are counted in the order of their start, which is not that
 /// in which CUPTI gave them their place.
 const NEAR: u64 = 64;
 
-/// How many times as long as the middle one of its name a launch has to be.
+/// The fewest ops of a buffer of which one can say where it is full.
+const FEWEST: u64 = 16 * NEAR;
+
+/// How long a launch takes that makes a buffer ready, in nanoseconds for each op that it has room for. Measured were 3 to
+/// 5; what is far from that has another reason.
+const READY: (u64, u64) = (2, 16);
+
+/// How many times as long as the middle one of its name such a launch is at least.
 const LONG: i64 = 4;
 
-/// How many calls are looked at for the middle lengths.
-const SAMPLE: usize = 4096;
+/// How many launches are looked at for their middle length.
+const SAMPLE: u64 = 4096;
 
 /// CUPTI's buffers on the device, in each context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +57,15 @@ struct Attribute {
     result: u32,
 }
 
+/// Where a range of ops lies among the buffers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// Where this buffer of all is needed, which was used before.
+    Again(u64),
+    /// In the middle of it.
+    Middle(u64),
+}
+
 impl DeviceBuffers {
     /// As a recorder's note tells of the attributes it set, where CUPTI took them.
     pub(super) fn of(attributes: serde_json::Value) -> Option<Self> {
@@ -53,16 +73,39 @@ impl DeviceBuffers {
         let value = |name: &str| {
             attributes.iter().find(|one| one.name == name && one.result == 0).map(|attribute| attribute.value)
         };
-        let (ops, unused) = (value("device_buffer_bytes")? / BYTES_OF_AN_OP, value("device_buffers")?);
-        (ops > 0).then_some(Self { ops, unused })
+        let (ops, unused) = (value("device_buffer_bytes")? / BYTES_OF_AN_OP, value("device_buffers")?.max(1));
+        (ops >= FEWEST).then_some(Self { ops, unused })
     }
 
-    /// Which use of a buffer again falls to ops with these numbers, or close to them: which buffer of all it would be.
-    fn again(self, from: u64, count: u64) -> Option<u64> {
-        // Of small buffers every launch is close to the end of one.
-        let near = NEAR.min(self.ops / 16);
-        let buffer = (from + count + near).checked_sub(1)? / self.ops;
-        (buffer >= self.unused.max(1) && buffer * self.ops + near >= from).then_some(buffer)
+    /// Those of a spool of which it is known how many ops there were. Where it begins late, CUPTI counts from there too.
+    pub(super) fn counted(survey: &Survey) -> Option<Self> {
+        let whole = survey.drops.is_empty() && survey.unread_bytes == 0 && survey.beside.fault.is_none();
+        survey.device_buffers.filter(|_| whole)
+    }
+
+    /// How many ops go before a used buffer is needed.
+    fn first(self) -> u64 {
+        self.unused.saturating_mul(self.ops)
+    }
+
+    /// Where ops with these numbers are, if that is a place to look at, or close to it.
+    fn place(self, from: u64, count: u64) -> Option<Place> {
+        let around = |middle: u64| from <= middle + NEAR && middle < from + count + NEAR;
+        let buffer = (from + count + NEAR).checked_sub(1)? / self.ops;
+        let half = from / self.ops;
+        if buffer >= self.unused && around(buffer * self.ops) {
+            Some(Place::Again(buffer))
+        } else if half >= self.unused && around(half * self.ops + self.ops / 2) {
+            Some(Place::Middle(half))
+        } else {
+            None
+        }
+    }
+
+    /// Whether a launch is as long as one that makes a buffer ready.
+    fn is_ready_after(self, length: Ns) -> bool {
+        let length = u64::try_from(length.0).unwrap_or(0);
+        (self.ops.saturating_mul(READY.0)..=self.ops.saturating_mul(READY.1)).contains(&length)
     }
 }
 
@@ -72,73 +115,123 @@ pub(super) fn state(trace: &mut Trace, processes: &[(ProcessIdx, DeviceBuffers)]
     if trace.rest.is_some() {
         return;
     }
+    let mut ops = vec![0_u64; trace.contexts.len()];
+    for stream in &trace.streams {
+        ops[stream.context.index()] += stream.ops.len() as u64;
+    }
+    let reached = |process: ProcessIdx, first: u64| {
+        trace.contexts.iter().zip(&ops).any(|(context, &ops)| context.process == process && ops > first)
+    };
     let mut found = Vec::new();
     for &(process, buffers) in processes {
-        found.extend(waits(trace, process, buffers).into_iter().map(|call| Overhead {
-            interval: trace.calls.interval(call),
-            kind: OverheadKind::ProfilerDeviceBuffer,
-            process,
-            thread: Some(trace.calls.thread[call.index()]),
-            correlation: trace.calls.correlation[call.index()],
-        }));
+        if reached(process, buffers.first()) {
+            found.extend(waits(trace, process, buffers));
+        }
     }
     if !found.is_empty() {
         trace.overheads.append(&mut found);
-        trace.overheads.sort_by_key(|overhead| overhead.interval.start);
+        trace.overheads.sort_by_key(|overhead| (overhead.interval.start, overhead.interval.end));
     }
 }
 
-/// The launches of a process in which a buffer was made ready again.
-fn waits(trace: &Trace, process: ProcessIdx, buffers: DeviceBuffers) -> Vec<CallIdx> {
-    let mut found = Vec::new();
-    for (index, _) in trace.contexts.iter().enumerate().filter(|(_, context)| context.process == process) {
-        let context = ContextIdx::from_index(index);
-        let streams = trace.streams.iter().filter(|stream| stream.context == context);
-        let ops: u64 = streams.map(|stream| stream.ops.len() as u64).sum();
-        if buffers.again(0, ops).is_some() {
-            found.extend(waits_in(trace, process, context, buffers));
-        }
-    }
-    found
+/// What was met in one context.
+#[derive(Default)]
+struct Count {
+    ops: u64,
+    places: BTreeSet<Place>,
+    /// Those with a long launch.
+    long: BTreeSet<Place>,
+    found: Vec<CallIdx>,
 }
 
-/// Those of one context: launches of few ops that are where a buffer is full, and long. Where most that are there are as
-/// short as others, this CUPTI has its buffers otherwise, and there are none.
-fn waits_in(trace: &Trace, process: ProcessIdx, context: ContextIdx, buffers: DeviceBuffers) -> Vec<CallIdx> {
-    let long = Long::of(trace, process);
-    let (mut met, mut seen, mut found) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
-    let mut before = 0;
+impl Count {
+    /// Whether the launches found are what they are taken for: they stand where a buffer is full, more than once and at
+    /// most of these places, and hardly where one is half full.
+    fn holds(&self) -> bool {
+        let number = |places: &BTreeSet<Place>| {
+            let middles = places.iter().filter(|place| matches!(place, Place::Middle(_))).count();
+            (places.len() - middles, middles)
+        };
+        let ((met, _), (long, by_chance)) = (number(&self.places), number(&self.long));
+        long >= 2 && long * 2 >= met && by_chance * 4 <= long
+    }
+}
+
+/// The time of a process in launches in which a buffer was made ready again.
+fn waits(trace: &Trace, process: ProcessIdx, buffers: DeviceBuffers) -> Vec<Overhead> {
+    let middle = middles(trace, process);
+    let mut counts: Vec<Count> = trace.contexts.iter().map(|_| Count::default()).collect();
     for call in calls_in_time(trace, process) {
-        let ops = ops_in(trace, call, context);
+        let ops = trace.call_ops(call).iter().map(|op| op.index());
+        let mut ops = ops.filter(|&op| trace.ops.kind[op] != OpKind::Graph);
+        let Some(first) = ops.next() else { continue };
+        let ops = 1 + ops.count() as u64;
+        let count = &mut counts[trace.streams[trace.ops.stream[first].index()].context.index()];
+        let from = count.ops;
+        count.ops += ops;
         let launches = matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch);
         if launches
-            && (1..=NEAR).contains(&ops)
-            && let Some(buffer) = buffers.again(before, ops)
+            && ops <= NEAR
+            && let Some(place) = buffers.place(from, ops)
         {
-            met.insert(buffer);
-            if long.is(trace, call) {
-                seen.insert(buffer);
-                found.push(call);
+            count.places.insert(place);
+            let length = trace.calls.interval(call).len();
+            let usual = middle.get(&trace.calls.name[call.index()]).copied().unwrap_or(Ns::MAX);
+            if buffers.is_ready_after(length) && length.0 / LONG >= usual.0 {
+                count.long.insert(place);
+                if matches!(place, Place::Again(_)) {
+                    count.found.push(call);
+                }
             }
         }
-        before += ops;
     }
-    if seen.len() * 2 >= met.len() { found } else { Vec::new() }
+    let found = counts.into_iter().filter(Count::holds).flat_map(|count| count.found).collect();
+    let found = without_recorded_reason(trace, process, found);
+    found
+        .into_iter()
+        .map(|call| {
+            let Interval { start, end } = trace.calls.interval(call);
+            let usual = middle.get(&trace.calls.name[call.index()]).copied().unwrap_or(Ns::ZERO);
+            Overhead {
+                // The rest of it is the launch.
+                interval: Interval::new(start, end - usual),
+                kind: OverheadKind::ProfilerDeviceBuffer,
+                process,
+                thread: Some(trace.calls.thread[call.index()]),
+                correlation: trace.calls.correlation[call.index()],
+            }
+        })
+        .collect()
 }
 
-/// How many ops that take room in a buffer a call submitted to a context.
-fn ops_in(trace: &Trace, call: CallIdx, context: ContextIdx) -> u64 {
-    let ops = trace.call_ops(call).iter().map(|op| op.index());
-    let takes_room = |&op: &usize| {
-        trace.ops.kind[op] != OpKind::Graph && trace.streams[trace.ops.stream[op].index()].context == context
-    };
-    ops.filter(takes_room).count() as u64
+/// Of these calls those in which no record tells what they were long for.
+fn without_recorded_reason(trace: &Trace, process: ProcessIdx, mut calls: Vec<CallIdx>) -> Vec<CallIdx> {
+    calls.sort_by_key(|call| (trace.calls.thread[call.index()], trace.calls.start[call.index()]));
+    let mut told = vec![false; calls.len()];
+    let lanes = calls.chunk_by(|a, b| trace.calls.thread[a.index()] == trace.calls.thread[b.index()]);
+    let mut from = 0;
+    for lane in lanes {
+        let thread = trace.calls.thread[lane[0].index()];
+        for overhead in trace.overheads.iter().filter(|one| one.process == process) {
+            if overhead.thread.is_none_or(|one| one == thread) {
+                let first = lane.partition_point(|call| trace.calls.end[call.index()] <= overhead.interval.start);
+                let met =
+                    lane[first..].iter().take_while(|call| trace.calls.start[call.index()] < overhead.interval.end);
+                let met = met.count();
+                told[from + first..from + first + met].fill(true);
+            }
+        }
+        from += lane.len();
+    }
+    let mut told = told.into_iter();
+    calls.retain(|_| !told.next().unwrap_or_default());
+    calls
 }
 
 /// The calls of all threads of a process by their start.
 fn calls_in_time(trace: &Trace, process: ProcessIdx) -> impl Iterator<Item = CallIdx> {
     let next = move |row: u32, end: u32| (row < end).then(|| Reverse((trace.calls.start[row as usize], row, end)));
-    let threads = trace.threads.iter().filter(|thread| thread.process == process);
+    let threads = trace.threads.iter().filter(move |thread| thread.process == process);
     let mut heads: BinaryHeap<_> = threads.filter_map(|thread| next(thread.calls.start, thread.calls.end)).collect();
     std::iter::from_fn(move || {
         let Reverse((_, row, end)) = heads.pop()?;
@@ -147,26 +240,22 @@ fn calls_in_time(trace: &Trace, process: ProcessIdx) -> impl Iterator<Item = Cal
     })
 }
 
-/// From which length on a call is a long one, by its name.
-struct Long(Vec<Option<Ns>>);
-
-impl Long {
-    fn of(trace: &Trace, process: ProcessIdx) -> Self {
-        let threads = || trace.threads.iter().filter(|thread| thread.process == process);
-        let calls: usize = threads().map(|thread| thread.calls.len()).sum();
-        let step = (calls / SAMPLE).max(1);
-        let mut samples: Vec<Vec<i64>> = vec![Vec::new(); trace.names.len()];
-        for call in threads().flat_map(|thread| thread.calls.clone().step_by(step)).map(CallIdx) {
-            samples[trace.calls.name[call.index()].index()].push(trace.calls.interval(call).len().0);
+/// The middle length of a process's launches, by their name.
+fn middles(trace: &Trace, process: ProcessIdx) -> FxHashMap<NameId, Ns> {
+    let threads = || trace.threads.iter().filter(|thread| thread.process == process);
+    let calls: u64 = threads().map(|thread| thread.calls.len() as u64).sum();
+    let step = (calls / SAMPLE).max(1);
+    let mut samples: FxHashMap<NameId, Vec<Ns>> = FxHashMap::default();
+    // Not each so-manieth, which in a loop would always be the same of its calls.
+    let chosen = |row: &u32| (u64::from(*row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % step == 0;
+    for call in threads().flat_map(|thread| thread.calls.clone()).filter(chosen).map(CallIdx) {
+        if matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch) {
+            samples.entry(trace.calls.name[call.index()]).or_default().push(trace.calls.interval(call).len());
         }
-        let middle = |mut sample: Vec<i64>| {
-            let at = sample.len() / 2;
-            (!sample.is_empty()).then(|| Ns(sample.select_nth_unstable(at).1.saturating_mul(LONG)))
-        };
-        Self(samples.into_iter().map(middle).collect())
     }
-
-    fn is(&self, trace: &Trace, call: CallIdx) -> bool {
-        self.0[trace.calls.name[call.index()].index()].is_some_and(|long| trace.calls.interval(call).len() >= long)
-    }
+    let middle = |mut sample: Vec<Ns>| {
+        let at = sample.len() / 2;
+        *sample.select_nth_unstable(at).1
+    };
+    samples.into_iter().map(|(name, sample)| (name, middle(sample))).collect()
 }
