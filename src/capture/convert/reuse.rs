@@ -40,6 +40,10 @@ const LONG: i64 = 4;
 /// How many launches are looked at for their middle length.
 const SAMPLE: u64 = 4096;
 
+/// What is said of a part of a recording that is long enough to have such launches.
+const PART: &str = "launches that wait for CUPTI's own buffers on the GPU are not told from others: that takes the whole \
+                    recording";
+
 /// CUPTI's buffers on the device, in each context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeviceBuffers {
@@ -112,7 +116,12 @@ impl DeviceBuffers {
 /// States for each of these processes the launches that waited for a buffer on the device.
 pub(super) fn state(trace: &mut Trace, processes: &[(ProcessIdx, DeviceBuffers)]) {
     // In a part of a recording it is not known how many ops there were before.
-    if trace.rest.is_some() {
+    if let Some(rest) = &trace.rest {
+        let events = rest.events + trace.event_count() as u64;
+        // Most ops have a call of their own.
+        if processes.iter().any(|(_, buffers)| events / 2 > buffers.first()) {
+            trace.meta.warnings.push(PART.to_owned());
+        }
         return;
     }
     let mut ops = vec![0_u64; trace.contexts.len()];

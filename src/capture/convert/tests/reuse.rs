@@ -285,9 +285,17 @@ fn a_long_recording_that_alternates_is_sampled_fairly() {
 #[test]
 fn a_part_of_a_recording_does_not_tell_how_many_ops_there_were_before() {
     let program = Program::with_long(3200, &[2049, 3073]);
-    let spool = spool(ATTRIBUTES, &program.records);
-    let half = Ns(program.now as i64 / 2);
-    let part = Part::of_bytes(&[&spool], (Some(half), None), Ns::ZERO).unwrap().read().unwrap();
+    let half_of = |program: &Program| {
+        let (spool, half) = (spool(ATTRIBUTES, &program.records), Ns(program.now as i64 / 2));
+        Part::of_bytes(&[&spool], (Some(half), None), Ns::ZERO).unwrap().read().unwrap()
+    };
+    let part = half_of(&program);
     assert!(part.ops.len() < 2000, "{}", part.ops.len());
     assert_eq!(told(&part), NONE);
+    let said = |trace: &Trace| trace.meta.warnings.iter().any(|warning| warning.contains("takes the whole recording"));
+    assert!(said(&part), "{:?}", part.meta.warnings);
+
+    let all = trace(ATTRIBUTES, &program.records);
+    let short = half_of(&Program::with_long(2000, &[]));
+    assert!(!said(&all) && !said(&short));
 }
