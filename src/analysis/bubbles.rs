@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use crate::progress::{Cancelled, Until};
-use crate::trace::{ApiKind, CallIdx, Detail, DeviceIdx, Interval, MemoryKind, Ns, OpIdx, Trace};
+use crate::trace::{CallIdx, Detail, DeviceIdx, Interval, MemoryKind, Ns, OpIdx, Trace};
 
 use super::calls::{CallClasses, Drainers, HostGaps};
 use super::captures::Captures;
@@ -67,10 +67,10 @@ impl Host {
 
 /// The low median of the lengths of calls that launch a kernel or graph which was recorded.
 fn usual_launch(trace: &Trace) -> Ns {
-    let launches = trace.calls.indices().filter(|call| {
-        matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch)
-            && !trace.call_ops(*call).is_empty()
-    });
+    let launches = trace
+        .calls
+        .indices()
+        .filter(|call| trace.calls.kind[call.index()].launches() && !trace.call_ops(*call).is_empty());
     let mut lengths: Tally = launches.map(|call| trace.calls.interval(call).len()).collect();
     Ns(lengths.low_median().unwrap_or_default())
 }

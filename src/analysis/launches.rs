@@ -1,6 +1,6 @@
 //! Figures of the launches, and launches of which no work was recorded.
 
-use crate::trace::{ApiKind, CallIdx, Interval, Ns, ThreadIdx, Trace};
+use crate::trace::{CallIdx, Interval, Ns, ThreadIdx, Trace};
 
 use super::bubbles::empty_device_latencies;
 use super::captures::Captures;
@@ -86,6 +86,5 @@ pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysi
 
 /// Whether a call that returned success must have submitted device work. Host functions make no op.
 fn must_have_ops(trace: &Trace, call: CallIdx) -> bool {
-    matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch)
-        && trace.calls.result[call.index()] == 0
+    trace.calls.kind[call.index()].launches() && trace.calls.result[call.index()] == 0
 }

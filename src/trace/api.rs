@@ -61,6 +61,11 @@ pub enum ApiKind {
 }
 
 impl ApiKind {
+    /// Whether the call launches kernels, one or those of a graph.
+    pub const fn launches(self) -> bool {
+        matches!(self, Self::Launch | Self::GraphLaunch)
+    }
+
     /// Whether the call submits device work.
     pub const fn submits(self) -> bool {
         matches!(

@@ -13,11 +13,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 
 use super::survey::Survey;
-use crate::trace::{ApiKind, CallIdx, Interval, NameId, Ns, OpKind, Overhead, OverheadKind, ProcessIdx, Trace};
+use crate::trace::{CallIdx, Interval, NameId, Ns, OpKind, Overhead, OverheadKind, ProcessIdx, Trace};
 
 /// What an op takes of a buffer on the device: it holds 100,000 kernels, copies and memsets in 3,200,000 bytes
 /// (cupti_activity.h, the default of `CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE`).
@@ -62,7 +62,6 @@ struct Attribute {
 }
 
 /// Where a range of ops lies among the buffers.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     /// Where this buffer of all is needed, which was used before.
     Again(u64),
@@ -147,9 +146,12 @@ pub(super) fn state(trace: &mut Trace, processes: &[(ProcessIdx, DeviceBuffers)]
 #[derive(Default)]
 struct Count {
     ops: u64,
-    places: BTreeSet<Place>,
-    /// Those with a long launch.
-    long: BTreeSet<Place>,
+    /// Used buffers that were needed.
+    needed: BTreeSet<u64>,
+    /// Those of them with a long launch there.
+    long: BTreeSet<u64>,
+    /// Buffers with a long launch in their middle, which has another reason.
+    by_chance: BTreeSet<u64>,
     found: Vec<CallIdx>,
 }
 
@@ -157,18 +159,19 @@ impl Count {
     /// Whether the launches found are what they are taken for: they stand where a buffer is full, more than once and at
     /// most of these places, and hardly where one is half full.
     fn holds(&self) -> bool {
-        let number = |places: &BTreeSet<Place>| {
-            let middles = places.iter().filter(|place| matches!(place, Place::Middle(_))).count();
-            (places.len() - middles, middles)
-        };
-        let ((met, _), (long, by_chance)) = (number(&self.places), number(&self.long));
-        long >= 2 && long * 2 >= met && by_chance * 4 <= long
+        let long = self.long.len();
+        long >= 2 && long * 2 >= self.needed.len() && self.by_chance.len() * 4 <= long
     }
 }
 
 /// The time of a process in launches in which a buffer was made ready again.
 fn waits(trace: &Trace, process: ProcessIdx, buffers: DeviceBuffers) -> Vec<Overhead> {
-    let middle = middles(trace, process);
+    let middles = middles(trace, process);
+    let usual = |call: CallIdx| middles.get(&trace.calls.name[call.index()]).copied();
+    let is_long = |call: CallIdx| {
+        let length = trace.calls.interval(call).len();
+        buffers.is_ready_after(length) && usual(call).is_some_and(|usual| length.0 / LONG >= usual.0)
+    };
     let mut counts: Vec<Count> = trace.contexts.iter().map(|_| Count::default()).collect();
     for call in calls_in_time(trace, process) {
         let ops = trace.call_ops(call).iter().map(|op| op.index());
@@ -178,32 +181,31 @@ fn waits(trace: &Trace, process: ProcessIdx, buffers: DeviceBuffers) -> Vec<Over
         let count = &mut counts[trace.streams[trace.ops.stream[first].index()].context.index()];
         let from = count.ops;
         count.ops += ops;
-        let launches = matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch);
-        if launches
-            && ops <= NEAR
-            && let Some(place) = buffers.place(from, ops)
-        {
-            count.places.insert(place);
-            let length = trace.calls.interval(call).len();
-            let usual = middle.get(&trace.calls.name[call.index()]).copied().unwrap_or(Ns::MAX);
-            if buffers.is_ready_after(length) && length.0 / LONG >= usual.0 {
-                count.long.insert(place);
-                if matches!(place, Place::Again(_)) {
+        if ops > NEAR || !trace.calls.kind[call.index()].launches() {
+            continue;
+        }
+        match buffers.place(from, ops) {
+            Some(Place::Again(buffer)) => {
+                count.needed.insert(buffer);
+                if is_long(call) {
+                    count.long.insert(buffer);
                     count.found.push(call);
                 }
             }
+            Some(Place::Middle(buffer)) if is_long(call) => {
+                count.by_chance.insert(buffer);
+            }
+            _ => {}
         }
     }
     let found = counts.into_iter().filter(Count::holds).flat_map(|count| count.found).collect();
-    let found = without_recorded_reason(trace, process, found);
-    found
+    without_recorded_reason(trace, process, found)
         .into_iter()
         .map(|call| {
             let Interval { start, end } = trace.calls.interval(call);
-            let usual = middle.get(&trace.calls.name[call.index()]).copied().unwrap_or(Ns::ZERO);
             Overhead {
                 // The rest of it is the launch.
-                interval: Interval::new(start, end - usual),
+                interval: Interval::new(start, end - usual(call).unwrap_or(Ns::ZERO)),
                 kind: OverheadKind::ProfilerDeviceBuffer,
                 process,
                 thread: Some(trace.calls.thread[call.index()]),
@@ -216,24 +218,17 @@ fn waits(trace: &Trace, process: ProcessIdx, buffers: DeviceBuffers) -> Vec<Over
 /// Of these calls those in which no record tells what they were long for.
 fn without_recorded_reason(trace: &Trace, process: ProcessIdx, mut calls: Vec<CallIdx>) -> Vec<CallIdx> {
     calls.sort_by_key(|call| (trace.calls.thread[call.index()], trace.calls.start[call.index()]));
-    let mut told = vec![false; calls.len()];
-    let lanes = calls.chunk_by(|a, b| trace.calls.thread[a.index()] == trace.calls.thread[b.index()]);
-    let mut from = 0;
-    for lane in lanes {
+    let mut explained: FxHashSet<CallIdx> = FxHashSet::default();
+    for lane in calls.chunk_by(|a, b| trace.calls.thread[a.index()] == trace.calls.thread[b.index()]) {
         let thread = trace.calls.thread[lane[0].index()];
-        for overhead in trace.overheads.iter().filter(|one| one.process == process) {
-            if overhead.thread.is_none_or(|one| one == thread) {
-                let first = lane.partition_point(|call| trace.calls.end[call.index()] <= overhead.interval.start);
-                let met =
-                    lane[first..].iter().take_while(|call| trace.calls.start[call.index()] < overhead.interval.end);
-                let met = met.count();
-                told[from + first..from + first + met].fill(true);
-            }
+        let overheads = trace.overheads.iter().filter(|one| one.process == process);
+        for overhead in overheads.filter(|one| one.thread.is_none_or(|one| one == thread)) {
+            let Interval { start, end } = overhead.interval;
+            let first = lane.partition_point(|call| trace.calls.end[call.index()] <= start);
+            explained.extend(lane[first..].iter().take_while(|call| trace.calls.start[call.index()] < end));
         }
-        from += lane.len();
     }
-    let mut told = told.into_iter();
-    calls.retain(|_| !told.next().unwrap_or_default());
+    calls.retain(|call| !explained.contains(call));
     calls
 }
 
@@ -258,7 +253,7 @@ fn middles(trace: &Trace, process: ProcessIdx) -> FxHashMap<NameId, Ns> {
     // Not each so-manieth, which in a loop would always be the same of its calls.
     let chosen = |row: &u32| (u64::from(*row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % step == 0;
     for call in threads().flat_map(|thread| thread.calls.clone()).filter(chosen).map(CallIdx) {
-        if matches!(trace.calls.kind[call.index()], ApiKind::Launch | ApiKind::GraphLaunch) {
+        if trace.calls.kind[call.index()].launches() {
             samples.entry(trace.calls.name[call.index()]).or_default().push(trace.calls.interval(call).len());
         }
     }
