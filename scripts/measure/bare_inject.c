@@ -8,8 +8,8 @@
 //   BARE_BUFFER, BARE_DEVICE_BUFFER, BARE_DEVICE_BUFFERS   bytes of a buffer, and of how many on the device
 //   BARE_DEVICE_LIMIT how many buffers on the device there may be in a context
 //   BARE_CLOCK        1: CUPTI reads a clock of the client's, which `bare_switch` changes while the program runs: 0, as at the
-//                     start, the system's, 1 the processor's counter. Then it also counts how often each was read, and kernels
-//                     without times
+//                     start, the system's, 1 the processor's counter. It counts how often each was read
+//   BARE_CHECK_TIMES  1: kernels without times are counted
 //
 // Build: cc -O2 -shared -fPIC -I$CUPTI/include -I$CUDA/include bare_inject.c -L$CUPTI/lib64 -lcupti -o libbare_inject.so
 #include <cupti.h>
@@ -34,7 +34,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *pool[POOL];
 static int ready;
 static long kinds[KINDS], records, bytes, buffers, dropped, untimed;
-static int has_clock;
+static int checks_times;
 static long readings[2];
 
 static volatile int state;
@@ -94,11 +94,11 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buff
     CUpti_Activity *record = NULL;
     long found[KINDS] = {0}, all = 0, without = 0;
     // What lies an hour before this moment or a second behind it is no time of a kernel.
-    const uint64_t now = has_clock ? system_ns() : 0, from = now - 3600000000000u, until = now + 1000000000u;
+    const uint64_t now = checks_times ? system_ns() : 0, from = now - 3600000000000u, until = now + 1000000000u;
     while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
         all++;
         if ((unsigned)record->kind < KINDS) found[record->kind]++;
-        if (has_clock && record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+        if (checks_times && record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
             // The times stand at the same place in all versions of the record.
             const CUpti_ActivityKernel9 *kernel = (const CUpti_ActivityKernel9 *)record;
             without += kernel->start < from || kernel->end < kernel->start || kernel->end > until;
@@ -194,8 +194,8 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
     size_t limit = number("BARE_DEVICE_LIMIT", 0);
     if (limit) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, sizeof limit, &limit);
     if (devices) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, sizeof devices, &devices);
-    has_clock = number("BARE_CLOCK", 0) != 0;
-    if (has_clock) own_clock();
+    checks_times = number("BARE_CHECK_TIMES", 0) != 0;
+    if (number("BARE_CLOCK", 0)) own_clock();
     cuptiActivityRegisterCallbacks(requested, completed);
     for (const char *list = getenv("BARE_KINDS"); list && *list;) {
         char *end;

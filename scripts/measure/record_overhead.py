@@ -244,7 +244,7 @@ def clock(bench, repetitions, deadline):
     """Another clock than the system's under the bare client: the same process with both."""
     def job(extra):
         return bench.run("", ["switch"], given=lambda folder: bench.bare_environment() | extra)
-    return rounds([("system", lambda: job({})), ("tsc", lambda: job({"BARE_CLOCK": "1"}))], 2 * repetitions, deadline)
+    return rounds([("system", lambda: job({})), ("tsc", lambda: job({"BARE_CLOCK": "1", "BARE_CHECK_TIMES": "1"}))], 2 * repetitions, deadline)
 
 
 def device(bench, repetitions, deadline):
@@ -253,18 +253,19 @@ def device(bench, repetitions, deadline):
     def job(size):
         slots, limit = size // SLOT, DEVICE_MEMORY // size
         buffers = 16
-        extra = {"BARE_DEVICE_BUFFER": str(size), "BARE_DEVICE_BUFFERS": str(buffers), "BARE_DEVICE_LIMIT": str(limit)}
+        extra = {"BARE_CHECK_TIMES": "1", "BARE_DEVICE_BUFFER": str(size), "BARE_DEVICE_BUFFERS": str(buffers), "BARE_DEVICE_LIMIT": str(limit)}
         own = {"RECORD_BENCH_SLOTS": str(slots), "RECORD_BENCH_BUFFERS": str(buffers)}
         return bench.run("", ["reuse", "huge"], given=lambda folder: bench.bare_environment() | extra | own)
     sizes = [2 * MiB, MiB // 2, MiB // 4, MiB // 8, MiB // 16]
     return rounds([(str(size), lambda size=size: job(size)) for size in sizes], repetitions, deadline)
 
 
-PARTS = {"programs": programs, "torch": torch, "stays": stays, "settings": settings, "clock": clock, "device": device}
+USUAL = {"programs": programs, "torch": torch, "stays": stays, "settings": settings}
+PARTS = USUAL | {"clock": clock, "device": device}
 
 
 def measure(options):
-    only = options.only.split(",") if options.only else list(PARTS)[:4]
+    only = options.only.split(",") if options.only else list(USUAL)
     repetitions = 1 if options.quick else options.repetitions
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
