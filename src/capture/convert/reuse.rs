@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 
 use super::survey::Survey;
-use crate::trace::{CallIdx, Interval, NameId, Ns, OpKind, Overhead, OverheadKind, ProcessIdx, Trace};
+use crate::trace::{CallIdx, Interval, NameId, Ns, OpIdx, OpKind, Overhead, OverheadKind, ProcessIdx, Trace};
 
 /// What an op takes of a buffer on the device: it holds 100,000 kernels, copies and memsets in 3,200,000 bytes
 /// (cupti_activity.h, the default of `CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE`).
@@ -146,6 +146,8 @@ pub(super) fn state(trace: &mut Trace, processes: &[(ProcessIdx, DeviceBuffers)]
 #[derive(Default)]
 struct Count {
     ops: u64,
+    /// When the ops without a launch began that are not counted yet, the first of them last.
+    unlaunched: Vec<Ns>,
     /// Used buffers that were needed.
     needed: BTreeSet<u64>,
     /// Those of them with a long launch there.
@@ -156,12 +158,42 @@ struct Count {
 }
 
 impl Count {
+    /// Counts the ops whose launch was not recorded, such as those launched while recording began.
+    fn pass(&mut self, now: Ns) {
+        while self.unlaunched.pop_if(|start| *start <= now).is_some() {
+            self.ops += 1;
+        }
+    }
+
     /// Whether the launches found are what they are taken for: they stand where a buffer is full, more than once and at
     /// most of these places, and hardly where one is half full.
     fn holds(&self) -> bool {
         let long = self.long.len();
         long >= 2 && long * 2 >= self.needed.len() && self.by_chance.len() * 4 <= long
     }
+}
+
+/// Whether an op takes a place in a buffer on the device of its own.
+fn takes_place(trace: &Trace, op: OpIdx) -> bool {
+    trace.ops.kind[op.index()] != OpKind::Graph
+}
+
+/// Nothing met yet in each of the contexts, of which those of the process know their ops without a launch.
+fn counts(trace: &Trace, process: ProcessIdx) -> Vec<Count> {
+    let mut counts: Vec<Count> = trace.contexts.iter().map(|_| Count::default()).collect();
+    for stream in &trace.streams {
+        let context = stream.context.index();
+        if trace.contexts[context].process != process {
+            continue;
+        }
+        let ops = stream.ops.clone().map(OpIdx);
+        let unlaunched = ops.filter(|&op| trace.ops.launch(op).is_none() && takes_place(trace, op));
+        counts[context].unlaunched.extend(unlaunched.map(|op| trace.ops.start[op.index()]));
+    }
+    for count in &mut counts {
+        count.unlaunched.sort_unstable_by_key(|&start| Reverse(start));
+    }
+    counts
 }
 
 /// The time of a process in launches in which a buffer was made ready again.
@@ -172,13 +204,13 @@ fn waits(trace: &Trace, process: ProcessIdx, buffers: DeviceBuffers) -> Vec<Over
         let length = trace.calls.interval(call).len();
         buffers.is_ready_after(length) && usual(call).is_some_and(|usual| length.0 / LONG >= usual.0)
     };
-    let mut counts: Vec<Count> = trace.contexts.iter().map(|_| Count::default()).collect();
+    let mut counts = counts(trace, process);
     for call in calls_in_time(trace, process) {
-        let ops = trace.call_ops(call).iter().map(|op| op.index());
-        let mut ops = ops.filter(|&op| trace.ops.kind[op] != OpKind::Graph);
+        let mut ops = trace.call_ops(call).iter().copied().filter(|&op| takes_place(trace, op));
         let Some(first) = ops.next() else { continue };
         let ops = 1 + ops.count() as u64;
-        let count = &mut counts[trace.streams[trace.ops.stream[first].index()].context.index()];
+        let count = &mut counts[trace.streams[trace.ops.stream[first.index()].index()].context.index()];
+        count.pass(trace.calls.start[call.index()]);
         let from = count.ops;
         count.ops += ops;
         if ops > NEAR || !trace.calls.kind[call.index()].launches() {

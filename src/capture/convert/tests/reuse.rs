@@ -250,6 +250,32 @@ fn kernels_of_graphs_and_other_calls_ops_count() {
 }
 
 #[test]
+fn ops_whose_launch_was_not_recorded_count() {
+    // Those launched while recording began, of which some run later, and of one context only.
+    let of = |context: u32| {
+        let mut program = Program::default();
+        for number in 0..100 {
+            let start = 10 * u64::from(number);
+            program.records.push(kernel(start, start + 9, 77, 1_000_000 + number).u32(44, context));
+        }
+        for number in 1..=5500 {
+            let is_long = [2049, 2973, 3073, 3997, 4097, 4941].contains(&number);
+            program.call(LAUNCH, if is_long { LONG } else { USUAL }, 1, 1);
+            if number == 4000 {
+                let start = program.now + 10;
+                program.records.extend(
+                    (0..80).map(|op| kernel(start + op, start + op + 1, 78, 2_000_000 + op as u32).u32(44, context)),
+                );
+            }
+        }
+        told(&trace(ATTRIBUTES, &program.records))
+    };
+    // Ops 2049, 3073, 4097 and 5121, with 100 and, before the last, 180 that have no launch.
+    assert_eq!(of(1), [2973, 3997, 4941]);
+    assert_eq!(of(2), [2049, 3073, 4097]);
+}
+
+#[test]
 fn each_context_has_its_own_buffers() {
     let mut program = Program::default();
     for number in 1..=2 * 3100_u32 {
