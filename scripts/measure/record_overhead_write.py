@@ -196,7 +196,8 @@ def clock(found):
     readings = [sum(run["bare"]["readings"][state] for run in runs) for state in (0, 1)]
     yield ""
     yield (f"The first was read {readings[0]:,} times and the second {readings[1]:,}. Of {kernels:,} kernels {untimed} had times that are zero, "
-           "in the wrong order, or more than an hour off.")
+           "in the wrong order, or more than an hour off. `record` leaves CUPTI its own clock: by NVIDIA's notes for 13.1, the versions "
+           "from 12.6 Update 2 on gave wrong times of kernels under another one.")
 
 
 def reuse(seen):
@@ -229,6 +230,12 @@ def device(found):
         middle = lambda section, unit: number(statistics.median(run["figures"][section] / unit for run in runs))
         yield (f"| {int(size) // 1024} | {middle('reuse', 1e3)} | {middle('between', 1e3)} | {middle('launch', 1e3)} | {middle('begin', 1e6)} | "
                f"{sum(run['bare']['untimed'] for run in runs)} of {sum(run['bare']['kinds']['10'] for run in runs):,} |")
+    waits = {int(size): statistics.median(run["figures"]["reuse"] for run in runs) / (int(size) // 32) for size, runs in found["device"].items()}
+    large, small = max(waits), min(waits)
+    yield ""
+    yield (f"Smaller buffers make each wait shorter and all of them together longer: {waits[large]:.1f} ns for each op with {large // 1024} KiB, "
+           f"{waits[small]:.1f} with {small // 1024}. `record` has large ones: they cost least in all, and their waits are told apart. The table's launches were "
+           "made by one thread of the bare client; a smaller buffer needs fewer of them to be used again, so the time per launch stands for shorter runs.")
 
 
 def where(found):
