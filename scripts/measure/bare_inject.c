@@ -9,6 +9,8 @@
 //   BARE_DEVICE_LIMIT how many buffers on the device there may be in a context
 //   BARE_CLOCK        1: CUPTI reads a clock of the client's, which `bare_switch` changes while the program runs: 0, as at the
 //                     start, the system's, 1 the processor's counter. It counts how often each was read
+//   BARE_ZERO         who makes a buffer zero: `after`, the thread that gets it back (when unset), `past`, the same without
+//                     taking it into its processor's cache, `before`, the thread that asks for it, or `cupti`
 //   BARE_CHECK_TIMES  1: kernels without times are counted
 //
 // Build: cc -O2 -shared -fPIC -I$CUPTI/include -I$CUDA/include bare_inject.c -L$CUPTI/lib64 -lcupti -o libbare_inject.so
@@ -35,6 +37,7 @@ static uint8_t *pool[POOL];
 static int ready;
 static long kinds[KINDS], records, bytes, buffers, dropped, untimed;
 static int checks_times;
+static enum { AFTER, PAST, BEFORE, CUPTI } zeroed;
 static long readings[2];
 
 static volatile int state;
@@ -75,6 +78,16 @@ static uint8_t *fresh(void) {
     return buffer == MAP_FAILED ? NULL : buffer;
 }
 
+static void zero_past(uint8_t *buffer, size_t count) {
+#if defined(__x86_64__)
+    const __m128i zero = _mm_setzero_si128();
+    for (size_t at = 0; at < count; at += sizeof zero) _mm_stream_si128((__m128i *)(buffer + at), zero);
+    _mm_sfence();
+#else
+    memset(buffer, 0, count);
+#endif
+}
+
 static int at_most(void) {
     size_t count = POOL_BYTES / buffer_bytes;
     return count > POOL ? POOL : count < 4 ? 4 : (int)count;
@@ -85,6 +98,7 @@ static void CUPTIAPI requested(uint8_t **buffer, size_t *size, size_t *max_recor
     *buffer = ready > 0 ? pool[--ready] : NULL;
     pthread_mutex_unlock(&lock);
     if (!*buffer) *buffer = fresh();
+    if (zeroed == BEFORE) memset(*buffer, 0, buffer_bytes);
     *size = buffer_bytes;
     *max_records = 0;
 }
@@ -108,7 +122,8 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buff
         if (record->kind == CUPTI_ACTIVITY_KIND_OVERHEAD) free(((CUpti_ActivityOverhead3 *)record)->overheadData);
 #endif
     }
-    memset(buffer, 0, valid);
+    if (zeroed == AFTER) memset(buffer, 0, valid);
+    if (zeroed == PAST) zero_past(buffer, valid);
     pthread_mutex_lock(&lock);
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] += found[kind];
     records += all;
@@ -182,8 +197,12 @@ __attribute__((visibility("default"))) void bare_switch(int to) { state = to; }
 __attribute__((visibility("default"))) int InitializeInjection(void) {
     buffer_bytes = number("BARE_BUFFER", buffer_bytes);
     while (ready < at_most()) pool[ready++] = fresh();
-    uint8_t one = 1;
-    set(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, sizeof one, &one);
+    const char *const zero = getenv("BARE_ZERO");
+    for (int way = AFTER; zero && way <= CUPTI; way++) {
+        if (!strcmp(zero, (const char *const[]){"after", "past", "before", "cupti"}[way])) zeroed = way;
+    }
+    uint8_t ours = zeroed != CUPTI;
+    set(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, sizeof ours, &ours);
     if (getenv("BARE_PER_THREAD")) {
         uint8_t value = (uint8_t)number("BARE_PER_THREAD", 0);
         set(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, sizeof value, &value);

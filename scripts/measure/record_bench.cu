@@ -2,9 +2,6 @@
 //
 //   record_bench SECTION...
 //     loop       launches of an empty kernel into one stream, ns per launch
-//     threads    the same from four threads, each with a stream, ns per launch (wall of all over launches of all)
-//     graph      replays of a graph of 20 kernels, waited for at the end, ns per replay
-//     synced     replays of a graph of 40 kernels, each waited for, ns per replay
 //     range      the launch loop before, between and after cudaProfilerStart and cudaProfilerStop
 //     switch     the launch loop and the waited-for graph in short pieces, by turns in the one and the other state of what
 //                BARE_CLOCK of bare_inject.c lets change, ns of the middle piece: in one process, whose pace from the next
@@ -14,8 +11,19 @@
 //                And how long CUDA takes to begin
 //     huge       replays of a graph of 200,000 kernels, ns per kernel
 //     time       the launch loop for six seconds, in pieces of a quarter of a second, each with the time since CUDA began
+//   record_bench turns IN OUT
+//     Does a piece of one of these whenever the file IN says its first letter, on the processors of the list behind it, and
+//     says in the file OUT how long it took, ns: so that programs that are recorded differently take turns, and the pace of
+//     the machine is the same for all of them.
+//     loop       launches of an empty kernel into one stream, per launch
+//     threads    the same from four threads, each with a stream, per launch (wall of all over launches of all)
+//     graph      replays of a graph of 20 kernels, waited for at the end, per replay
+//     synced     replays of a graph of 40 kernels, each waited for, per replay
 #include <cuda_runtime.h>
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -78,18 +86,6 @@ static void loops(int rounds, long count) {
     for (int round = 0; round < rounds; round++) result("loop", loop(stream, count), count);
 }
 
-static void threads(int rounds, long count) {
-    std::vector<cudaStream_t> streams;
-    for (int i = 0; i < 4; i++) streams.push_back(stream_of_its_own());
-    for (int round = -1; round < rounds; round++) {
-        const double from = now();
-        std::vector<std::thread> workers;
-        for (cudaStream_t stream : streams) workers.emplace_back([=] { loop(stream, count); });
-        for (std::thread &worker : workers) worker.join();
-        if (round >= 0) result("threads", now() - from, 4 * count);
-    }
-}
-
 static cudaGraphExec_t graph_of(int kernels) {
     cudaStream_t stream = stream_of_its_own();
     cudaGraph_t graph;
@@ -101,20 +97,6 @@ static cudaGraphExec_t graph_of(int kernels) {
     CHECK(cudaGraphUpload(ready, stream));
     CHECK(cudaStreamSynchronize(stream));
     return ready;
-}
-
-static void graphs(const char *section, int kernels, bool synced, int rounds, long count) {
-    cudaStream_t stream = stream_of_its_own();
-    cudaGraphExec_t graph = graph_of(kernels);
-    for (int round = -1; round < rounds; round++) {
-        const double from = now();
-        for (long i = 0; i < count; i++) {
-            CHECK(cudaGraphLaunch(graph, stream));
-            if (synced) CHECK(cudaStreamSynchronize(stream));
-        }
-        CHECK(cudaStreamSynchronize(stream));
-        if (round >= 0) result(section, now() - from, count);
-    }
 }
 
 static void range(long count) {
@@ -211,6 +193,63 @@ static void reuse(long slots, long buffers, long times) {
     result("launch", spent, count);
 }
 
+// The time of one unit of a piece. A part of it goes before, so that nothing is left of what another program did.
+template <typename Work>
+static double piece(long count, long units, Work work) {
+    work(count / 4 + 1);
+    const double from = now();
+    work(count);
+    return 1e9 * (now() - from) / (double)(count * units);
+}
+
+// Keeps this thread and those that it starts to the processors of a comma-separated list.
+static void move_to(const char *list) {
+    cpu_set_t processors;
+    CPU_ZERO(&processors);
+    char *end;
+    for (long processor = strtol(list, &end, 10); end != list; list = *end ? end + 1 : end, processor = strtol(list, &end, 10))
+        CPU_SET(processor, &processors);
+    if (sched_setaffinity(0, sizeof processors, &processors)) exit(3);
+}
+
+static void turns(const char *in, const char *out) {
+    cudaStream_t streams[4];
+    for (cudaStream_t &stream : streams) stream = stream_of_its_own();
+    cudaGraphExec_t short_graph = graph_of(20), long_graph = graph_of(40);
+    const auto replay = [&](cudaGraphExec_t graph, long count, bool synced) {
+        for (long i = 0; i < count; i++) {
+            CHECK(cudaGraphLaunch(graph, streams[0]));
+            if (synced) CHECK(cudaStreamSynchronize(streams[0]));
+        }
+        CHECK(cudaStreamSynchronize(streams[0]));
+    };
+    const int said = open(in, O_RDONLY);
+    FILE *const answers = fopen(out, "w");
+    if (said < 0 || !answers) exit(3);
+    double found = 0;
+    while (true) {
+        fprintf(answers, "%.2f\n", found);
+        fflush(answers);
+        // A line is one write, and read at once. A recorder may send signals.
+        char line[256];
+        const ssize_t length = TEMP_FAILURE_RETRY(read(said, line, sizeof line - 1));
+        if (length <= 0) return;
+        line[length] = 0;
+        move_to(line + 1);
+        const char which = line[0];
+        if (which == 'l') found = piece(4000, 1, [&](long count) { loop(streams[0], count); });
+        if (which == 't') {
+            found = piece(1500, 4, [&](long count) {
+                std::vector<std::thread> workers;
+                for (cudaStream_t stream : streams) workers.emplace_back([=] { loop(stream, count); });
+                for (std::thread &worker : workers) worker.join();
+            });
+        }
+        if (which == 'g') found = piece(700, 1, [&](long count) { replay(short_graph, count, false); });
+        if (which == 's') found = piece(250, 1, [&](long count) { replay(long_graph, count, true); });
+    }
+}
+
 static void over_time(double length) {
     cudaStream_t stream = stream_of_its_own();
     while (now() - begun < length) {
@@ -232,12 +271,13 @@ int main(int argc, char **argv) {
     const double before = now();
     CHECK(cudaFree(nullptr));
     begun = now();
+    if (argc == 4 && !strcmp(argv[1], "turns")) {
+        turns(argv[2], argv[3]);
+        return 0;
+    }
     for (int i = 1; i < argc; i++) {
         const auto is = [=](const char *name) { return !strcmp(argv[i], name); };
         if (is("loop")) loops(3, scaled(50000));
-        if (is("threads")) threads(3, scaled(12000));
-        if (is("graph")) graphs("graph", 20, false, 3, scaled(2000));
-        if (is("synced")) graphs("synced", 40, true, 3, scaled(1000));
         if (is("switch")) switched((int)scaled(300));
         if (is("reuse")) {
             const char *const slots = getenv("RECORD_BENCH_SLOTS"), *const buffers = getenv("RECORD_BENCH_BUFFERS");

@@ -5,22 +5,23 @@
     record_overhead.py memory OUT.json [--seconds S] [--alone S] [--bare S] [--config JSON]
     record_overhead.py write FIGURES_FOLDER DOCUMENT
 
-`measure` runs every loop in a process of its own under every condition, in turn, until each has its repetitions or the
-budget is used up. Its parts: `programs` (C++ loops), `torch`, `stays` (what stays after recording has ended),
-and `settings`; by `--only` also `clock` (CUPTI with another clock) and `device` (its buffers on the device). `memory` watches a program at
+`measure` runs programs under every condition at once, which take turns in pieces, until the budget is used up, with new
+processes for each repetition. Its parts: `programs` (C++ loops), `torch`, and `settings`; `stays` (what stays after
+recording has ended) runs a process after another; by `--only` also `clock` (CUPTI with another clock) and `device` (its buffers on the device). `memory` watches a program at
 the highest rate for minutes, its memory and the file: for some seconds alone, recorded, and under the bare client, which
 has CUPTI's own memory and nothing of ours. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
 """
 
-import argparse, json, os, pathlib, shutil, subprocess, sys, tempfile, threading, time
+import argparse, json, os, pathlib, random, select, shutil, subprocess, sys, tempfile, threading, time
 
 import machine, spool
 from machine import HERE, say
 
 REPETITIONS = 5
-# The C++ programs are short and run so many times as often: on a shared host a third of the processes meets a neighbour,
-# and only the median of many says what the others have in common.
-SHORT, OFTEN = 0.5, 5
+# The most rounds of turns that are kept of one set of processes.
+ROUNDS = 100
+# How long a program may take for an answer, seconds.
+PATIENCE = 60
 # How much of a run is left out of the fit of its memory: it has its size then.
 SETTLED = 30
 # Between two looks at all mappings, seconds: they take a lock that whoever maps memory waits for.
@@ -30,8 +31,6 @@ LEAST_FREE = 4 << 30
 MiB = 1 << 20
 # What an op takes of a buffer on the device (cupti_activity.h: 3,200,000 bytes for 100,000 kernels, copies and memsets), and what all of them may.
 SLOT, DEVICE_MEMORY = 32, 512 * MiB
-# The size that other recorders take, where ours are smaller.
-LARGE_BUFFERS = {"buffer_bytes": 8 * MiB, "buffers": 8}
 
 
 def bare_environment(client, kinds, request, left_out, per_thread=1):
@@ -78,7 +77,7 @@ class Bench:
         if kind == "bare":
             return program, self.bare_environment(self.kinds + ([51] if level == "graph" else [])), folder
         if kind == "bubblescope":
-            config = {"graph": {"graphs": "graph"}, "all": {"all_apis": True}, "large": LARGE_BUFFERS}.get(level, {})
+            config = {"graph": {"graphs": "graph"}, "all": {"all_apis": True}}.get(level, {})
             return program, machine.injected(self.library, self.request, folder, config), folder
         if kind == "nsys":
             if not self.nsys:
@@ -88,47 +87,102 @@ class Bench:
             return head + program, {"TMPDIR": str(folder)}, folder
         raise ValueError(condition)
 
-    def run(self, condition, sections, keep=False, given=None, program=None, pin=None, unit="ns", scale=1.0):
-        """Runs once: the figures by section, and what the recorder wrote."""
+    def started(self, condition, program, given=None):
+        """The program started under a condition, or with the environment that `given` makes for its folder; the process
+        and its folder, None when the machine lacks the tool."""
         self.number += 1
-        program = program or [str(self.program), *sections]
         made = given(self.scratch / f"run{self.number}") if given else self.command(condition, program)
         if made is None:
             return None
         command, extra, folder = made if not given else (program, made, self.scratch / f"run{self.number}")
         folder.mkdir(exist_ok=True)
-        environment = {**os.environ, "RECORD_BENCH_SCALE": str(self.scale * scale), **extra}
-        job = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               cwd=folder)
-        if pin is not None:
-            threading.Thread(target=pin_threads, args=(job.pid, pin), daemon=True).start()
-        try:
-            text, errors = job.communicate(timeout=120)
-        except subprocess.TimeoutExpired:
-            job.kill()
-            text, errors = job.communicate()
+        environment = {**os.environ, "RECORD_BENCH_SCALE": str(self.scale), **extra}
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                cwd=folder), folder
+
+    def run(self, condition, sections, keep=False, given=None):
+        """Runs once: the figures by section, ns, and what the recorder wrote."""
+        started = self.started(condition, [str(self.program), *sections], given)
+        if not started:
+            return None
+        job, folder = started
+        text, errors = ended(job)
         found = {}
         for line in machine.marked(text, "result: "):
             found.setdefault(line["section"], []).append(line)
         if not found:
             say(f"{condition} {sections}: no result, exit code {job.returncode}: {(text + errors)[-600:]}")
-        spools = sorted(folder.glob("*.bubcap"))
-        outcome = {"figures": {name: machine.middle([line[unit] for line in lines]) for name, lines in found.items()},
-                   "lines": found, "code": job.returncode,
-                   "spool_bytes": sum(path.stat().st_size for path in spools),
-                   "bare": (machine.marked(errors, "bare: ") or [None])[-1]}
-        if spools:
-            walker = spool.of(spools[0])
-            outcome["drops"] = walker.drops
-            if keep:
-                outcome["spool"] = walker
-        elif keep:
-            outcome["spool"] = spool_of_nothing()
-            say(f"{condition}: no spool: {errors[-600:]}")
-        if condition.startswith("nsys"):
-            outcome["report"] = any(folder.glob("report.*"))
+        outcome = {"figures": {name: machine.middle([line["ns"] for line in lines]) for name, lines in found.items()},
+                   "lines": found, "code": job.returncode, **written(folder, errors, keep)}
         shutil.rmtree(folder, ignore_errors=True)
         return outcome
+
+
+def ended(job):
+    """What a program printed to its end, which it has to come to."""
+    try:
+        return job.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        return job.communicate()
+
+
+def written(folder, errors, keep=False):
+    """What a recorder left in the folder of a run, and the bare client among the errors of one."""
+    spools = sorted(folder.glob("*.bubcap"))
+    found = {"spool_bytes": sum(path.stat().st_size for path in spools), "bare": (machine.marked(errors, "bare: ") or [None])[-1]}
+    if spools:
+        walker = spool.of(spools[0])
+        found["drops"] = walker.drops
+        if keep:
+            found["spool"] = walker
+    elif keep:
+        found["spool"] = spool_of_nothing()
+        say(f"no spool: {errors[-600:]}")
+    return found
+
+
+class Standing:
+    """A program that does a piece of its work whenever it is told to, under one condition."""
+
+    def __init__(self, bench, condition, program, given=None, pin=0):
+        self.pipes = [bench.scratch / f"{bench.number + 1}.{name}" for name in ("in", "out")]
+        for path in self.pipes:
+            os.mkfifo(path)
+        # For both directions, so that opening waits for nobody. The program sees the end when they are closed.
+        self.to, self.answers = (os.open(path, os.O_RDWR) for path in self.pipes)
+        self.job, self.folder = bench.started(condition, [*program, "turns", *map(str, self.pipes)], given) or (None, None)
+        if pin and self.job:
+            threading.Thread(target=pin_threads, args=(self.job.pid, pin), daemon=True).start()
+
+    def answer(self):
+        """The next figure of the program, which is there once it is ready for the first; None when it has ended or hangs."""
+        text, until = b"", time.monotonic() + PATIENCE
+        while self.job and not text.endswith(b"\n"):
+            if select.select([self.answers], [], [], 1)[0]:
+                text += os.read(self.answers, 64)
+            elif self.job.poll() is not None or time.monotonic() > until:
+                return None
+        return float(text) if self.job else None
+
+    def piece(self, section, processors):
+        os.write(self.to, f"{section[0]}{','.join(map(str, processors))}".encode())
+        return self.answer()
+
+    def stop(self):
+        """Lets it end."""
+        os.close(self.to)
+
+    def end(self):
+        """Waits for its end; what its recorder wrote."""
+        found = {}
+        if self.job:
+            found = written(self.folder, ended(self.job)[1])
+        os.close(self.answers)
+        shutil.rmtree(self.folder, ignore_errors=True) if self.folder else None
+        for path in self.pipes:
+            path.unlink()
+        return found
 
 
 def spool_of_nothing():
@@ -178,21 +232,59 @@ def rounds(jobs, repetitions, deadline, keep_lines=False):
     return {name: runs for name, runs in found.items() if runs}
 
 
+def turns(bench, conditions, sections, repetitions, deadline):
+    """Runs the conditions, a name and the program with what makes its environment for each, as processes that are there at
+    once and take turns in pieces, in another order each time and all on the same processor, another one for each round:
+    the pace of the machine changes by more than what is to be told apart, from one processor to the next and from one
+    second to the next. New processes for each repetition."""
+    processors = sorted(os.sched_getaffinity(0))
+    found = {name: [] for name in conditions}
+    chance, begun = random.Random(0), time.monotonic()
+    for repetition in range(repetitions):
+        until = begun + (deadline - begun) * (repetition + 1) / repetitions
+        standing, ready = {}, set()
+        # Nsight Systems gives up where many start at once.
+        for name in sorted(conditions, key=lambda name: not name.startswith("nsys")):
+            standing[name] = Standing(bench, name, *conditions[name])
+            if name.startswith("nsys") and standing[name].answer() is not None:
+                ready.add(name)
+        ready |= {name for name, one in standing.items() if not name.startswith("nsys") and one.answer() is not None}
+        figures = {name: {section: [] for section in sections} for name in ready}
+        say(f"{len(ready)} of {len(standing)} are ready, {until - time.monotonic():.0f} s are left for them")
+        at, length, rounds_ = time.monotonic(), 0.0, 0
+        while rounds_ < ROUNDS and (not rounds_ or time.monotonic() + length < until):
+            for section in sections:
+                chosen = chance.sample(processors, min(len(processors), 4 if section == "threads" else 1))
+                for name in chance.sample(sorted(ready), len(ready)):
+                    figure = standing[name].piece(section, chosen)
+                    if figure is None:
+                        ready.remove(name)
+                    else:
+                        figures[name][section].append(round(figure))
+            rounds_ += 1
+            length = (time.monotonic() - at) / rounds_
+        say(f"{rounds_} rounds of {length:.2f} s")
+        for one in standing.values():
+            one.stop()
+        for name, one in standing.items():
+            left = one.end()
+            if name in ready:
+                found[name].append({"figures": figures[name], **{key: value for key, value in left.items() if value}})
+            else:
+                say(f"{name}: gone, with exit code {one.job.returncode if one.job else None}")
+    return {name: runs for name, runs in found.items() if runs}
+
+
 def programs(bench, repetitions, deadline):
-    every, graphs = ["loop", "threads", "graph", "synced"], ["graph", "synced"]
-    jobs = [(name, lambda name=name, sections=sections: bench.run(name, sections, scale=SHORT)) for name, sections in (
-        ("off", every), ("bubblescope", every), ("bare", every), ("nsys", every),
-        ("bubblescope-large", every), ("bubblescope-graph", graphs), ("bare-graph", graphs), ("nsys-graph", graphs))]
-    return rounds(jobs, OFTEN * repetitions, deadline)
+    names = ("off", "bubblescope", "bare", "nsys", "bubblescope-graph", "bare-graph", "nsys-graph")
+    return turns(bench, {name: ([str(bench.program)],) for name in names}, ("loop", "threads", "graph", "synced"), repetitions, deadline)
 
 
 def torch(bench, repetitions, deadline):
-    def job(condition):
-        extra = ["--profiler"] if condition == "torch.profiler" else []
-        program = [sys.executable, str(HERE / "torch_bench.py"), "--scale", str(bench.scale), *extra]
-        return bench.run(condition, ["torch"], program=program, unit="us")
-    jobs = [(name, lambda name=name: job(name)) for name in ("off", "bubblescope", "bubblescope-all", "bare", "nsys", "torch.profiler")]
-    return rounds(jobs, repetitions, deadline)
+    program = [sys.executable, str(HERE / "torch_bench.py")]
+    conditions = {name: (program,) for name in ("off", "bubblescope", "bubblescope-all", "bare", "nsys")}
+    conditions["torch.profiler"] = ([*program, "--profiler"],)
+    return turns(bench, conditions, ("step", "inference", "bound"), repetitions, deadline)
 
 
 def stays(bench, repetitions, deadline):
@@ -215,7 +307,7 @@ def settings(bench, repetitions, deadline):
     ours = {
         "bubblescope": {}, "all APIs": {"all_apis": True}, "CUDA events": {"events": True},
         "host buffers of 128 KiB": {"buffer_bytes": MiB // 8, "buffers": 256}, "host buffers of 2 MiB": {"buffer_bytes": 2 * MiB, "buffers": 16},
-        "host buffers of 8 MiB": LARGE_BUFFERS, "host buffers of 32 MiB": {"buffer_bytes": 32 * MiB, "buffers": 4},
+        "host buffers of 8 MiB": {"buffer_bytes": 8 * MiB, "buffers": 8}, "host buffers of 32 MiB": {"buffer_bytes": 32 * MiB, "buffers": 4},
         "device buffers 8 × 8 MiB": {"device_buffer_bytes": 8 * MiB, "device_buffers": 8},
         "device buffers 3 × 3.2 MB": {"device_buffer_bytes": 3355443, "device_buffers": 3},
         "device buffers 8 × 32 MiB": {"device_buffer_bytes": 32 * MiB, "device_buffers": 8},
@@ -223,21 +315,22 @@ def settings(bench, repetitions, deadline):
     }
     kernels, copies, runtime, driver, sync = [10], [1, 2], [5], [4], [38]
     bare = {
-        "bare": {}, "bare, all APIs": {"filtered": False}, "bare, one buffer for all threads": {"per_thread": 0},
-        "bare, kernels": {"kinds": kernels}, "bare, kernels and copies": {"kinds": kernels + copies},
-        "bare, and runtime calls": {"kinds": kernels + copies + runtime},
-        "bare, and driver calls": {"kinds": kernels + copies + runtime + driver},
-        "bare, and synchronisations": {"kinds": kernels + copies + runtime + driver + sync},
+        "bare": ({}, {}), "bare, all APIs": ({"filtered": False}, {}), "bare, one buffer for all threads": ({"per_thread": 0}, {}),
+        "bare, kernels": ({"kinds": kernels}, {}), "bare, kernels and copies": ({"kinds": kernels + copies}, {}),
+        "bare, and runtime calls": ({"kinds": kernels + copies + runtime}, {}),
+        "bare, and driver calls": ({"kinds": kernels + copies + runtime + driver}, {}),
+        "bare, and synchronisations": ({"kinds": kernels + copies + runtime + driver + sync}, {}),
+        "bare, buffers zeroed past the cache": ({}, {"BARE_ZERO": "past"}),
+        "bare, buffers zeroed by the thread that asks": ({}, {"BARE_ZERO": "before"}),
+        "bare, buffers zeroed by CUPTI": ({}, {"BARE_ZERO": "cupti"}),
     }
-    sections = ["loop", "threads", "synced"]
-    jobs = [("off", lambda: bench.run("off", sections, scale=SHORT))]
-    jobs += [(name, lambda config=config: bench.run("", sections, scale=SHORT, given=lambda folder: machine.injected(
-        bench.library, bench.request, folder, config))) for name, config in ours.items()]
-    jobs += [("writer pinned", lambda: bench.run("", sections, pin=2, scale=SHORT, given=lambda folder: machine.injected(
-        bench.library, bench.request, folder)))]
-    jobs += [(name, lambda options=options: bench.run("", sections, scale=SHORT, given=lambda folder: bench.bare_environment(**options)))
-             for name, options in bare.items()]
-    return rounds(jobs, 2 * repetitions, deadline)
+    program = [str(bench.program)]
+    conditions = {"off": (program,), "writer pinned": (program, lambda folder: machine.injected(bench.library, bench.request, folder), 2)}
+    conditions |= {name: (program, lambda folder, config=config: machine.injected(bench.library, bench.request, folder, config))
+                   for name, config in ours.items()}
+    conditions |= {name: (program, lambda folder, options=options, extra=extra: bench.bare_environment(**options) | extra)
+                   for name, (options, extra) in bare.items()}
+    return turns(bench, conditions, ("loop", "threads", "graph", "synced"), repetitions, deadline)
 
 
 def clock(bench, repetitions, deadline):
@@ -273,11 +366,12 @@ def measure(options):
         found = {"machine": machine.versions(), "cores": machine.keep_to_one_processor_a_core(), "kinds": bench.kinds, "left_out": bench.left_out,
                  "config": bench.config, "command": " ".join(sys.argv[1:])}
         deadline = started + options.budget
-        for name in only:
+        for place, name in enumerate(only):
             begun = time.monotonic()
-            say(f"{name}: {deadline - begun:.0f} s are left")
+            share = (deadline - begun) / (len(only) - place)
+            say(f"{name}: {share:.0f} s")
             try:
-                found[name] = PARTS[name](bench, repetitions, deadline)
+                found[name] = PARTS[name](bench, repetitions, begun + share)
             except Exception as error:  # What was measured before is worth more than the rest.
                 say(f"{name}: {type(error).__name__}: {error}")
                 found.setdefault("failed", {})[name] = str(error)
@@ -289,8 +383,7 @@ def measure(options):
 def table(found):
     for part in ("programs", "torch", "settings"):
         for name, runs in found.get(part, {}).items():
-            middles = {key: machine.middle([run["figures"][key] for run in runs if key in run["figures"]])
-                       for key in runs[0]["figures"]}
+            middles = {key: machine.middle([value for run in runs for value in run["figures"][key]]) for key in runs[0]["figures"]}
             print(f"{part:9} {name:34} {len(runs)} × " + "  ".join(f"{key} {value:.0f}" for key, value in middles.items()))
     for name, runs in found.get("stays", {}).items():
         if not name.startswith("time"):

@@ -1,19 +1,23 @@
-"""The PyTorch loops that the cost of recording is measured on. Prints `result: {...}` for each round of each.
+"""The PyTorch loops that the cost of recording is measured on.
 
-    torch_bench.py [--profiler] [--scale S]
+    torch_bench.py [--profiler] turns IN OUT
 
-step       a training step of a small network (width 512, 8 layers, batch 64, SGD): bound by its launches, µs per step
-bound      a training step of a wide one (width 4096, batch 512): bound by the GPU, µs per step
-inference  a small network replayed as a CUDA graph, its input copied in and its answer read back, µs per request
+Does a piece of one of them whenever the file IN says its first letter, on the processors of the list behind it, and says in
+the file OUT how long it took, ns:
+
+step       a training step of a small network (width 512, 8 layers, batch 64, SGD): bound by its launches, per step
+bound      a training step of a wide one (width 4096, batch 512): bound by the GPU, per step
+inference  a small network replayed as a CUDA graph, its input copied in and its answer read back, per request
 """
 
-import argparse, json, time
+import argparse, os, time
 
 import torch
 
 arguments = argparse.ArgumentParser()
-arguments.add_argument("--profiler", action="store_true", help="let torch.profiler record the measured rounds")
-arguments.add_argument("--scale", type=float, default=1.0)
+arguments.add_argument("--profiler", action="store_true", help="let torch.profiler record")
+arguments.add_argument("turns", choices=["turns"])
+arguments.add_argument("pipes", nargs=2)
 options = arguments.parse_args()
 torch.manual_seed(0)
 device = "cuda"
@@ -64,24 +68,23 @@ def timed(work, count):
     for _ in range(count):
         work()
     torch.cuda.synchronize()
-    return (time.perf_counter() - begun) / count * 1e6
+    return (time.perf_counter() - begun) / count * 1e9
 
 
-sections = [("step", trainer(512, 8, 64), 150), ("bound", trainer(4096, 8, 512), 40), ("inference", server(), 1000)]
-for _, work, count in sections:
-    timed(work, max(10, count // 10))
-torch.cuda.synchronize()
-profiler = None
+sections = {"s": (trainer(512, 8, 64), 20), "b": (trainer(4096, 8, 512), 5), "i": (server(), 200)}
+for work, count in sections.values():
+    timed(work, max(10, count))
 if options.profiler:
     from torch.profiler import ProfilerActivity, profile
     profiler = profile(activities=[ProfilerActivity.CUDA])
     profiler.__enter__()
-    for _, work, count in sections:
-        timed(work, 5)
-for round_ in range(3):
-    for name, work, count in sections:
-        count = max(3, int(count * options.scale))
-        value = timed(work, count)
-        print("result: " + json.dumps({"section": name, "us": round(value, 2), "count": count}), flush=True)
-if profiler:
+with open(options.pipes[0], "rb", buffering=0) as said, open(options.pipes[1], "w") as answers:
+    print(0.0, file=answers, flush=True)
+    while line := said.read(256).decode():
+        os.sched_setaffinity(0, map(int, line[1:].split(",")))
+        work, count = sections[line[0]]
+        # So that nothing is left of what another program did.
+        timed(work, count // 4 + 1)
+        print(round(timed(work, count), 2), file=answers, flush=True)
+if options.profiler:
     profiler.__exit__(None, None, None)
