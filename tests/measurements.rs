@@ -100,7 +100,7 @@ def part(seconds, grows, pool):
     record_overhead.fit(found)
     return found
 folder, kept = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-for name in ('overhead.json', 'settings.json', 'stays.json', 'torch.json'):
+for name in ('overhead.json', 'stays.json'):
     (folder / name).write_text((kept / name).read_text())
 machine = json.loads((kept / 'memory.json').read_text())['machine']
 found = {'machine': machine, 'alone': part(30, 0, None), 'bare': part(240, 2560, None), 'recorded': part(240, 3072, 65536)}

@@ -185,4 +185,6 @@ def middle(values):
 def write_json(path, value):
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=1) + "\n")
+    # Lists of numbers in one line: some have thousands.
+    text = re.sub(r"\[\s+([-+.,\deE\s]+?)\s+\]", lambda found: f"[{' '.join(found[1].split())}]", json.dumps(value, indent=1))
+    path.write_text(text + "\n")

@@ -196,7 +196,7 @@ static void reuse(long slots, long buffers, long times) {
 // The time of one unit of a piece. A part of it goes before, so that nothing is left of what another program did.
 template <typename Work>
 static double piece(long count, long units, Work work) {
-    work(count / 4 + 1);
+    work(std::min(count / 4, 1000L) + 1);
     const double from = now();
     work(count);
     return 1e9 * (now() - from) / (double)(count * units);
@@ -212,7 +212,7 @@ static void move_to(const char *list) {
     if (sched_setaffinity(0, sizeof processors, &processors)) exit(3);
 }
 
-static void turns(const char *in, const char *out) {
+static void turns(const char *in, const char *out, double scale) {
     cudaStream_t streams[4];
     for (cudaStream_t &stream : streams) stream = stream_of_its_own();
     cudaGraphExec_t short_graph = graph_of(20), long_graph = graph_of(40);
@@ -226,6 +226,7 @@ static void turns(const char *in, const char *out) {
     const int said = open(in, O_RDONLY);
     FILE *const answers = fopen(out, "w");
     if (said < 0 || !answers) exit(3);
+    const auto scaled = [=](double count) { return (long)(count * scale) + 1; };
     double found = 0;
     while (true) {
         fprintf(answers, "%.2f\n", found);
@@ -237,16 +238,16 @@ static void turns(const char *in, const char *out) {
         line[length] = 0;
         move_to(line + 1);
         const char which = line[0];
-        if (which == 'l') found = piece(4000, 1, [&](long count) { loop(streams[0], count); });
+        if (which == 'l') found = piece(scaled(4000), 1, [&](long count) { loop(streams[0], count); });
         if (which == 't') {
-            found = piece(1500, 4, [&](long count) {
+            found = piece(scaled(1500), 4, [&](long count) {
                 std::vector<std::thread> workers;
                 for (cudaStream_t stream : streams) workers.emplace_back([=] { loop(stream, count); });
                 for (std::thread &worker : workers) worker.join();
             });
         }
-        if (which == 'g') found = piece(700, 1, [&](long count) { replay(short_graph, count, false); });
-        if (which == 's') found = piece(250, 1, [&](long count) { replay(long_graph, count, true); });
+        if (which == 'g') found = piece(scaled(700), 1, [&](long count) { replay(short_graph, count, false); });
+        if (which == 's') found = piece(scaled(250), 1, [&](long count) { replay(long_graph, count, true); });
     }
 }
 
@@ -272,7 +273,7 @@ int main(int argc, char **argv) {
     CHECK(cudaFree(nullptr));
     begun = now();
     if (argc == 4 && !strcmp(argv[1], "turns")) {
-        turns(argv[2], argv[3]);
+        turns(argv[2], argv[3], scale);
         return 0;
     }
     for (int i = 1; i < argc; i++) {

@@ -20,6 +20,10 @@ from machine import HERE, say
 REPETITIONS = 5
 # The most rounds of turns that are kept of one set of processes.
 ROUNDS = 100
+# How many processors a piece has, where it keeps more than one busy.
+NEEDS = {"threads": 4, "step": 2, "bound": 2}
+# How long a piece is, in the short ones that the programs know.
+PIECES = 8
 # How long a program may take for an answer, seconds.
 PATIENCE = 60
 # How much of a run is left out of the fit of its memory: it has its size then.
@@ -51,6 +55,9 @@ class Bench:
 
     def __init__(self, scratch, quick):
         self.scratch, self.scale = pathlib.Path(scratch), 0.05 if quick else 1.0
+        # What `turns` measures at once, as often as what the programs do then in some 20 to 60 ms. It has to be far longer
+        # than the time in which a buffer is full: what is done with it afterwards belongs to the cost.
+        self.pieces = 1 if quick else PIECES
         self.program = self.scratch / "record_bench"
         job = machine.build(HERE / "record_bench.cu", self.program)
         self.bare, self.kinds = machine.bare_client(scratch)
@@ -87,7 +94,7 @@ class Bench:
             return head + program, {"TMPDIR": str(folder)}, folder
         raise ValueError(condition)
 
-    def started(self, condition, program, given=None):
+    def started(self, condition, program, given=None, scale=None):
         """The program started under a condition, or with the environment that `given` makes for its folder; the process
         and its folder, None when the machine lacks the tool."""
         self.number += 1
@@ -96,7 +103,7 @@ class Bench:
             return None
         command, extra, folder = made if not given else (program, made, self.scratch / f"run{self.number}")
         folder.mkdir(exist_ok=True)
-        environment = {**os.environ, "RECORD_BENCH_SCALE": str(self.scale), **extra}
+        environment = {**os.environ, "RECORD_BENCH_SCALE": str(scale or self.scale), **extra}
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 cwd=folder), folder
 
@@ -151,7 +158,7 @@ class Standing:
             os.mkfifo(path)
         # For both directions, so that opening waits for nobody. The program sees the end when they are closed.
         self.to, self.answers = (os.open(path, os.O_RDWR) for path in self.pipes)
-        self.job, self.folder = bench.started(condition, [*program, "turns", *map(str, self.pipes)], given) or (None, None)
+        self.job, self.folder = bench.started(condition, [*program, "turns", *map(str, self.pipes)], given, bench.pieces) or (None, None)
         if pin and self.job:
             threading.Thread(target=pin_threads, args=(self.job.pid, pin), daemon=True).start()
 
@@ -254,7 +261,7 @@ def turns(bench, conditions, sections, repetitions, deadline):
         at, length, rounds_ = time.monotonic(), 0.0, 0
         while rounds_ < ROUNDS and (not rounds_ or time.monotonic() + length < until):
             for section in sections:
-                chosen = chance.sample(processors, min(len(processors), 4 if section == "threads" else 1))
+                chosen = chance.sample(processors, min(len(processors), NEEDS.get(section, 1)))
                 for name in chance.sample(sorted(ready), len(ready)):
                     figure = standing[name].piece(section, chosen)
                     if figure is None:
@@ -364,7 +371,7 @@ def measure(options):
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         bench = Bench(scratch, options.quick)
         found = {"machine": machine.versions(), "cores": machine.keep_to_one_processor_a_core(), "kinds": bench.kinds, "left_out": bench.left_out,
-                 "config": bench.config, "command": " ".join(sys.argv[1:])}
+                 "config": bench.config, "pieces": bench.pieces, "needs": NEEDS, "command": " ".join(sys.argv[1:])}
         deadline = started + options.budget
         for place, name in enumerate(only):
             begun = time.monotonic()

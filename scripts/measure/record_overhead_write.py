@@ -12,105 +12,93 @@ SECTIONS = {
 }
 CONDITIONS = {
     "off": "off", "bubblescope": "bubblescope", "bubblescope-graph": "bubblescope, graphs as one op",
-    "bubblescope-all": "bubblescope, `--all-apis`", "bubblescope-large": "bubblescope, host buffers of 8 MiB",
+    "bubblescope-all": "bubblescope, `--all-apis`",
     "bare": "bare CUPTI", "bare-graph": "bare CUPTI, graphs as one op", "nsys": "nsys",
     "nsys-graph": "nsys, graphs as one op", "torch.profiler": "torch.profiler",
 }
 
 
-def micro(part, value):
-    """Programs print nanoseconds, PyTorch loops microseconds."""
-    return value if part == "torch" else value / 1e3
+# Where a figure has to lie: at most there against bare CUPTI, below the others.
+LIMITS = {"bare": (1.05, "at most 1.05 × bare CUPTI"), "nsys": (1.0, "below nsys"), "torch.profiler": (1.0, "below torch.profiler")}
+PARTS = {"programs": ("loop", "threads", "graph", "synced"), "torch": ("step", "inference", "bound")}
 
 
 def values_of(found, part, condition, section):
-    runs = found.get(part, {}).get(condition, [])
-    return [micro(part, run["figures"][section]) for run in runs if section in run["figures"]]
+    """Microseconds of each piece, by the set of processes that it was measured in."""
+    return [[value / 1e3 for value in run["figures"][section]] for run in found.get(part, {}).get(condition, [])]
 
 
-def paired(ours, theirs):
-    """The median of the ratios within one repetition, when both have as many."""
-    if not ours or len(ours) != len(theirs):
+def every(sets):
+    return [value for values in sets for value in values]
+
+
+def ratios(ours, theirs):
+    """Of pieces in the same round, by the set of processes. None when the one or the other is missing somewhere."""
+    if not ours or list(map(len, ours)) != list(map(len, theirs)):
         return None
-    return statistics.median(a / b for a, b in zip(ours, theirs))
+    return [[a / b for a, b in zip(*pair)] for pair in zip(ours, theirs)]
 
 
-def resampled(figure):
-    """Between which values 95 % of 2,000 lie that `figure` gives of samples, which it draws with repetition by what it is given."""
+def interval(values):
+    """The median, and between which values 95 % of the medians of 2,000 samples lie that are drawn of them with repetition."""
     chance = random.Random(0)
-    draw = lambda values: chance.choices(values, k=len(values))
-    found = sorted(figure(draw) for _ in range(2000))
-    return found[50], found[-51]
+    found = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(2000))
+    return statistics.median(values), found[50], found[-51]
 
 
-def spread(ours, theirs):
-    """Between which ratios the medians of resampled runs lie."""
-    low, high = resampled(lambda draw: statistics.median(draw(ours)) / statistics.median(draw(theirs)))
-    return f"({low:.2f} to {high:.2f})"
+def against(found, part, condition, rival, section):
+    """The median of the ratios within a round, with its interval."""
+    sets = ratios(*(values_of(found, part, which, section) for which in (condition, rival)))
+    return interval(every(sets)) if sets else None
+
+
+def words_of(ratio, digits=3):
+    return "{:.{d}f} ({:.{d}f} to {:.{d}f})".format(*ratio, d=digits) if ratio else ""
 
 
 def number(value):
     return f"{value:.3f}" if value < 10 else f"{value:.2f}" if value < 100 else f"{value:.1f}"
 
 
-def cost_rows(found, part, sections):
-    yield "| work | condition | µs, median (least to greatest) | added | against off | against bare | against nsys |"
-    yield "|---|---|---|---|---|---|---|"
-    for section in sections:
-        off = values_of(found, part, "off", section)
-        if not off:
-            continue
-        base = statistics.median(off)
+def cost_rows(found, part):
+    yield "| work | condition | µs, median (of 80 % of the pieces) | against off | against bare | against nsys |"
+    yield "|---|---|---|---|---|---|"
+    for section in PARTS[part]:
         for condition, words in CONDITIONS.items():
-            values = values_of(found, part, condition, section)
-            if not values:
+            values = sorted(every(values_of(found, part, condition, section)))
+            if not values or condition.endswith("-graph") and section not in ("graph", "synced"):
                 continue
-            middle = statistics.median(values)
             level = "-graph" if condition.endswith("-graph") else ""
-            against = ["", ""]
-            if condition.startswith("bubblescope"):
-                for place, rival in enumerate(("bare", "nsys")):
-                    other = values_of(found, part, rival + level, section)
-                    if other:
-                        pair = paired(values, other)
-                        against[place] = f"{middle / statistics.median(other):.3f}" + (
-                            f" (pairs {pair:.3f}, least {min(values) / min(other):.3f})" if pair else "")
-            added = "" if condition == "off" else f"{middle - base:+.2f}"
-            yield (f"| {SECTIONS[section][0]} | {words} | {number(middle)} ({number(min(values))} to {number(max(values))}, "
-                   f"{len(values)} ×) | {added} | {middle / base:.3f} | {against[0]} | {against[1]} |")
+            rivals = ["off", "bare" + level, "nsys" + level] if condition.startswith("bubblescope") else ["off"]
+            cells = ["" if rival == condition else words_of(against(found, part, condition, rival, section)) for rival in rivals]
+            low, high = values[len(values) // 10], values[-1 - len(values) // 10]
+            yield (f"| {SECTIONS[section][0]} | {words} | {number(statistics.median(values))} ({number(low)} to {number(high)}, "
+                   f"{len(values)} ×) | " + " | ".join([*cells, "", ""][:3]) + " |")
 
 
 def verdict(found):
-    """Whether the figures that were aimed at are reached, by medians of the same run."""
-    yield "| figure | work | reached, by the ratio of the medians (95 % of resampled runs) |"
+    """Whether the figures that were aimed at are reached, where that can be told."""
+    yield "| figure | work | reached, by the median of the ratios within a round (95 % of resampled rounds) |"
     yield "|---|---|---|"
-    for part, sections in (("programs", ("loop", "threads", "graph", "synced")), ("torch", ("step", "inference", "bound"))):
-        for section in sections:
-            ours = values_of(found, part, "bubblescope", section)
-            for rival, limit, words in (("bare", 1.05, "at most 1.05 × bare CUPTI"), ("nsys", 1.0, "below nsys"),
-                                        ("torch.profiler", 1.0, "below torch.profiler")):
-                other = values_of(found, part, rival, section)
-                if ours and other:
-                    ratio = statistics.median(ours) / statistics.median(other)
-                    held = ratio <= limit if rival == "bare" else ratio < limit
-                    yield f"| {words} | {SECTIONS[section][0]} | {'yes' if held else 'no'}, {ratio:.3f} {spread(ours, other)} |"
-    ours, off = values_of(found, "torch", "bubblescope", "bound"), values_of(found, "torch", "off", "bound")
-    if ours and off:
-        ratio = statistics.median(ours) / statistics.median(off)
-        yield f"| wall within 1 % where the GPU is the bottleneck | {SECTIONS['bound'][0]} | {'yes' if ratio <= 1.01 else 'no'}, {ratio:.3f} {spread(ours, off)} |"
+    rows = [(part, section, rival, *LIMITS[rival]) for part, sections in PARTS.items() for section in sections for rival in LIMITS]
+    rows.append(("torch", "bound", "off", 1.01, "wall within 1 % where the GPU is the bottleneck"))
+    for part, section, rival, limit, words in rows:
+        ratio = against(found, part, "bubblescope", rival, section)
+        if ratio:
+            middle, low, high = ratio
+            said = "yes" if high <= limit else "no" if low > limit else "not to be told"
+            yield f"| {words} | {SECTIONS[section][0]} | {said}, {words_of(ratio)} |"
 
 
-def together(all_runs):
-    """Ratios within a repetition, of all runs of the C++ programs: what more repetitions say than one run has."""
-    yield "| work | against | repetitions | median of the ratios (95 % of resampled repetitions) | medians, run by run |"
-    yield "|---|---|---|---|---|"
-    for section in ("loop", "threads", "graph", "synced"):
-        for rival, words in (("bare", "bare CUPTI"), ("nsys", "nsys")):
-            runs = [[values_of(found, "programs", condition, section) for condition in ("bubblescope", rival)] for found in all_runs]
-            ratios = [a / b for ours, theirs in runs for a, b in zip(ours, theirs)]
-            low, high = resampled(lambda draw: statistics.median(draw(ratios)))
-            each = ", ".join(f"{statistics.median(ours) / statistics.median(theirs):.3f}" for ours, theirs in runs)
-            yield (f"| {SECTIONS[section][0]} | {words} | {len(ratios)} | {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}) | {each} |")
+def short(found):
+    """What short pieces leave out."""
+    large = against(found, "settings", "host buffers of 8 MiB", "bubblescope", "synced")
+    if found.get("pieces", 1) < 4 and large:
+        yield ("Pieces as short as these may leave out what a recorder does with a buffer once the piece is over, and more of it the "
+               f"larger its buffers are: with host buffers of 8 MiB, of which a piece fills one at most, the waited-for graph took "
+               f"{words_of(large, 2)} of the time that it takes with those of 512 KiB. So the ratios to bare CUPTI, whose buffers are as large "
+               "as the recorder's, can be relied on; those to nsys may be some percent off.")
+        yield ""
 
 
 def stays(found):
@@ -148,34 +136,33 @@ def settings(found):
     if not runs:
         yield "Not measured."
         return
-    sections = ("loop", "threads", "synced")
-    yield ("One setting changed at a time; all of them once in each round, so that a ratio compares runs of the same minute. The rows "
-           "of the bare client show where CUPTI's floor is: which kinds cost what.")
+    yield ("One setting changed at a time, all of them in one run. The rows of the bare client show where CUPTI's floor is: which kinds "
+           "cost what.")
     yield ""
-    yield "| setting | " + " | ".join(f"{SECTIONS[section][0]}, µs | ×" for section in sections) + " |"
-    yield "|---|" + "---|---|" * len(sections)
+    yield "| setting | " + " | ".join(f"{SECTIONS[section][0]}, µs | ×" for section in PARTS["programs"]) + " |"
+    yield "|---|" + "---|---|" * len(PARTS["programs"])
     agreed = []
-    for name, entries in runs.items():
+    for name in runs:
         default = "bare" if name.startswith("bare") else "bubblescope"
         cells = []
-        for section in sections:
+        for section in PARTS["programs"]:
             own, other = (values_of(found, "settings", which, section) for which in (name, default))
-            cells.append(number(statistics.median(own)) if own else "")
-            ratios = [a / b for a, b in zip(own, other)] if len(own) == len(other) else []
-            if name in ("off", "bare", "bubblescope") or not ratios:
+            cells.append(number(statistics.median(every(own))))
+            sets = ratios(own, other)
+            if name in ("off", "bare", "bubblescope") or not sets:
                 cells.append("")
                 continue
-            same = all(ratio > 1 for ratio in ratios) or all(ratio < 1 for ratio in ratios)
-            middle = statistics.median(ratios)
-            cells.append(f"{middle:.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
-            if same and len(ratios) >= 5:
-                agreed.append(f"{name}, {SECTIONS[section][0].removesuffix(', per launch').removesuffix(', per replay')}: {middle:.2f}")
+            middle = interval(every(sets))
+            cells.append(words_of(middle, 2))
+            each = [interval(values) for values in sets]
+            if all(low > 1 for _, low, _ in each) or all(high < 1 for _, _, high in each):
+                agreed.append(f"{name}, {SECTIONS[section][0].removesuffix(', per launch').removesuffix(', per replay')}: {middle[0]:.2f}")
         yield f"| {name} | " + " | ".join(cells) + " |"
-    least = min(len(entries) for entries in runs.values())
     yield ""
-    yield (f"Each was run {least} ×, {where(found)}; × is the median of the ratios to the default within a round, with the least and "
-           "the greatest. " + ("In every round on the same side of the default: " + "; ".join(agreed) + ". All else is within the noise."
-                               if agreed else "No setting is on the same side of its default in every round."))
+    yield (f"{len(every(values_of(found, 'settings', 'bubblescope', 'loop')))} rounds in {len(runs['bubblescope'])} sets of processes, {where(found)}; × is "
+           "the median of the ratios to the default within a round (95 % of resampled rounds). " + (
+               "Beyond chance, and on the same side in every set: " + "; ".join(agreed) + ". All else is within the noise."
+               if agreed else "No setting is beyond chance on the same side of its default in every set."))
 
 
 def clock(found):
@@ -349,13 +336,11 @@ def grows(found):
             yield f"| {words} | highest rate for {length:.0f} s | {'yes' if slope < 1024 else 'no'}, {slope / 1024:.2f} MiB |"
 
 
-def missing(found, stayed, chosen, memory_now):
+def missing(stayed, memory_now):
     """What was aimed at and not measured."""
     aims = 5
-    few = {"The PyTorch loops": found.get("torch", {}), "The C++ programs": found.get("programs", {}),
-           "What stays after a range": {name: runs for name, runs in stayed.get("stays", {}).items() if name.startswith("range")},
-           "What stays after `--duration`": {name: runs for name, runs in stayed.get("stays", {}).items() if name.startswith("time")},
-           "The settings": chosen.get("settings", {})}
+    few = {"What stays after a range": {name: runs for name, runs in stayed.get("stays", {}).items() if name.startswith("range")},
+           "What stays after `--duration`": {name: runs for name, runs in stayed.get("stays", {}).items() if name.startswith("time")}}
     for words, runs in few.items():
         least = min((len(entries) for entries in runs.values()), default=0)
         if least < aims:
@@ -382,24 +367,22 @@ def write(folder, document):
 
     found = figures("overhead.json")
     # What was measured in a run of its own.
-    of_torch = figures("torch.json") or found
-    found |= {"torch": of_torch.get("torch", {})}
-    stayed, chosen = figures("stays.json") or found, figures("settings.json") or found
+    stayed = figures("stays.json") or found
     memory_now = figures("memory.json")
-    earlier = [json.loads(path.read_text()) for path in sorted(folder.glob("overhead-earlier-*.json"))]
-    said = found["machine"]
+    said, pieces = found["machine"], found.get("pieces", 1)
+    needs = "; ".join(f"{SECTIONS[section][0]}: {count} processors" for section, count in found.get("needs", {"threads": 4}).items())
     gpu = said["gpus"][0].split(", ") if said["gpus"] else ["GPU", "?"]
     packages = said["packages"]
     text = [
         "# What `bubble-report record` costs, on an H200", "",
         f"Measured on {said['date']} on one {gpu[0]} (driver {gpu[1]}, CUDA {said['toolkit']}), {said['cpus']} processors "
         f"({said['cpu']}), Linux {said['kernel']}, CUPTI of `nvidia-cuda-cupti` {packages.get('nvidia-cuda-cupti', '?')}, "
-        f"PyTorch {packages.get('torch', '?')}, Nsight Systems {said['nsys'].split('-')[0]}. The host is shared and noisy: every "
-        "condition runs in a process of its own, in turn, and medians and ratios of the same run are what to read. From one "
-        "process to the next the same program takes up to 1.5 times as long, recorded or not, so a difference of some percent "
-        "between two medians is not one between two recorders: *pairs* is the median of the ratios within a repetition, "
-        "*least* the ratio of the quickest runs, which such a machine disturbs least. Where the limit lies inside the "
-        "interval of the first table, this run cannot tell.", "",
+        f"PyTorch {packages.get('torch', '?')}, Nsight Systems {said['nsys'].split('-')[0]}. The host is shared: the same program takes "
+        "up to 1.5 times as long on one processor as on another, and from one second to the next, recorded or not. So the "
+        f"conditions are processes that are there at once and take turns in pieces of some {20 * pieces} to {60 * pieces} ms, each condition once in a round, "
+        f"in another order each time and on the same processor, another one for each round ({needs}). "
+        "What is to be read is the median of the ratios within a round; the times themselves are those of such a host. Where the "
+        "interval of the first table contains the limit, this run cannot tell.", "", *short(found),
         "- **off**: the program alone.",
         "- **bubblescope**: what `bubble-report record` sets for a program, with its defaults.",
         "- **bare CUPTI**: `scripts/measure/bare_inject.c`, the smallest client with the same kinds, the same buffers and the "
@@ -410,23 +393,17 @@ def write(folder, document):
         "## Are the figures reached?", "", *verdict(found),
         *(grows(memory_now) if memory_now else ()), "",
     ]
-    lacking = list(missing(found, stayed, chosen, memory_now))
+    lacking = list(missing(stayed, memory_now))
     if lacking:
         text += ["Not measured as far as it was meant to be:", "", *lacking, ""]
-    text += ["## C++ programs", "", *cost_rows(found, "programs", ("loop", "threads", "graph", "synced")), ""]
-    if earlier:
-        text += [
-            f"With {len(earlier)} earlier run{'s' if len(earlier) > 1 else ''} of the same conditions, the newest last:", "",
-            *together([*earlier, found]), "",
-            "Nsight Systems records through CUPTI as well, so bare CUPTI is the floor of both.", "",
-            *(line for run in earlier[:1] for line in remark(run, found["config"], "The earlier runs were made")),
-        ]
     text += [
-        "## PyTorch", "", *remark(of_torch, found["config"]), *cost_rows(found, "torch", ("step", "inference", "bound")), "",
+        "## C++ programs", "", *cost_rows(found, "programs"), "",
+        "Nsight Systems records through CUPTI as well, with a libcupti of its own.", "",
+        "## PyTorch", "", *cost_rows(found, "torch"), "",
         "## What stays when recording has ended", "",
         "After the end CUPTI stays loaded, and what it keeps in the path of a launch costs on.", "",
         *remark(stayed, found["config"]), *stays(stayed), "",
-        "## The choice of settings", "", *remark(chosen, found["config"]), *settings(chosen), "",
+        "## The choice of settings", "", *settings(found), "",
     ]
     ticks, seen, sizes = figures("clock.json"), figures("reuse.json"), figures("device.json")
     if ticks:
