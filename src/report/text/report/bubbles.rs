@@ -9,7 +9,7 @@ use super::Style;
 use super::names::{op, short};
 use super::table::{Align, Cell, Table, paragraph};
 use super::units::{moment, time};
-use crate::analysis::{Confidence, Rule, SegmentKind};
+use crate::analysis::{Cause, Confidence, Rule, SegmentKind};
 use crate::report::contract::{Bubble, Report, Segment};
 use crate::report::total;
 use crate::trace::Ns;
@@ -66,7 +66,20 @@ pub(super) fn bubbles(report: &Report, out: &mut dyn Write, style: Style) -> io:
     if shown.iter().any(|bubble| bubble.root.confidence == Confidence::Guess) {
         paragraph(out, style, style.faint(), "  ", "?: a guess, which the records neither confirm nor rule out.")?;
     }
+    if shown.iter().all(|bubble| bubble.root.cause == Cause::Profiler) {
+        paragraph(out, style, style.faint(), "  ", &beside_the_profilers(report))?;
+    }
     Ok(())
+}
+
+/// What there is besides bubbles that come from recording, of which there are enough to hide it.
+fn beside_the_profilers(report: &Report) -> String {
+    let figures = report.devices.iter().map(|device| &device.bubbles);
+    let longest = figures.map(|bubbles| bubbles.max_besides_profiler_ns.unwrap_or(bubbles.max_ns)).max();
+    match longest.filter(|&longest| longest > Ns::ZERO) {
+        Some(longest) => format!("They come from recording itself. The longest other bubble lasts {}.", time(longest)),
+        None => "They come from recording itself. There are no others.".to_owned(),
+    }
 }
 
 /// Whose fault a bubble is, as far as that is known.
@@ -138,7 +151,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::analysis::{self, Cause};
+    use crate::analysis;
     use crate::open::open;
     use crate::report;
 
@@ -175,6 +188,25 @@ mod tests {
             }
         }
         assert!(["queued by ", "held by ", "before "].iter().all(|word| said.contains_key(word)), "{said:?}");
+    }
+
+    #[test]
+    fn bubbles_of_the_profiler_do_not_hide_the_longest_other_one() {
+        let mut report = report::samples::sync_bound();
+        let text = |report: &Report| {
+            let mut out = Vec::new();
+            bubbles(report, &mut out, Style::default()).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        for bubble in report.bubbles.iter_mut().skip(1) {
+            bubble.root.cause = Cause::Profiler;
+        }
+        assert!(!text(&report).contains("recording itself"));
+        report.bubbles[0].root.cause = Cause::Profiler;
+        report.devices[0].bubbles.max_besides_profiler_ns = Some(Ns(4_200));
+        assert!(text(&report).contains("They come from recording itself. The longest other bubble lasts 4.20 µs."));
+        report.devices[0].bubbles.max_besides_profiler_ns = Some(Ns::ZERO);
+        assert!(text(&report).contains("There are no others."));
     }
 
     #[test]
