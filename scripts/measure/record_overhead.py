@@ -279,7 +279,8 @@ def turns(bench, conditions, sections, repetitions, deadline):
                 found[name].append({"figures": figures[name], **{key: value for key, value in left.items() if value}})
             else:
                 say(f"{name}: gone, with exit code {one.job.returncode if one.job else None}")
-    return {name: runs for name, runs in found.items() if runs}
+    # What is missing in one of the sets cannot be compared set by set.
+    return {name: runs for name, runs in found.items() if len(runs) == repetitions}
 
 
 def programs(bench, repetitions, deadline):
