@@ -12,20 +12,22 @@ the highest rate for minutes, its memory and the file: for some seconds alone, r
 has CUPTI's own memory and nothing of ours. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
 """
 
-import argparse, json, os, pathlib, random, select, shutil, subprocess, sys, tempfile, threading, time
+import argparse, json, os, pathlib, random, select, shutil, signal, subprocess, sys, tempfile, threading, time
 
 import machine, spool
 from machine import HERE, say
 
 REPETITIONS = 5
+# How many sets of processes take turns, one after the other.
+SETS = 2
 # The most rounds of turns that are kept of one set of processes.
 ROUNDS = 100
 # How many processors a piece has, where it keeps more than one busy.
 NEEDS = {"threads": 4, "step": 2, "bound": 2}
 # How long a piece is, in the short ones that the programs know.
 PIECES = 8
-# How long a program may take for an answer, seconds.
-PATIENCE = 60
+# How long a program may take for an answer, or to end, seconds.
+PATIENCE = 120
 # How much of a run is left out of the fit of its memory: it has its size then.
 SETTLED = 30
 # Between two looks at all mappings, seconds: they take a lock that whoever maps memory waits for.
@@ -55,7 +57,7 @@ class Bench:
 
     def __init__(self, scratch, quick):
         self.scratch, self.scale = pathlib.Path(scratch), 0.05 if quick else 1.0
-        # What `turns` measures at once, as often as what the programs do then in some 20 to 60 ms. It has to be far longer
+        # What `turns` measures at once, as often as what the programs do then in some 7 to 65 ms. It has to be far longer
         # than the time in which a buffer is full: what is done with it afterwards belongs to the cost.
         self.pieces = 1 if quick else PIECES
         self.program = self.scratch / "record_bench"
@@ -105,7 +107,7 @@ class Bench:
         folder.mkdir(exist_ok=True)
         environment = {**os.environ, "RECORD_BENCH_SCALE": str(scale or self.scale), **extra}
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                cwd=folder), folder
+                                cwd=folder, start_new_session=True), folder
 
     def run(self, condition, sections, keep=False, given=None):
         """Runs once: the figures by section, ns, and what the recorder wrote."""
@@ -128,9 +130,10 @@ class Bench:
 def ended(job):
     """What a program printed to its end, which it has to come to."""
     try:
-        return job.communicate(timeout=120)
+        return job.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        job.kill()
+        # With all that it has started, which keeps the pipes open.
+        os.killpg(job.pid, signal.SIGKILL)
         return job.communicate()
 
 
@@ -247,40 +250,43 @@ def turns(bench, conditions, sections, repetitions, deadline):
     processors = sorted(os.sched_getaffinity(0))
     found = {name: [] for name in conditions}
     chance, begun = random.Random(0), time.monotonic()
-    for repetition in range(repetitions):
-        until = begun + (deadline - begun) * (repetition + 1) / repetitions
+    sets = min(repetitions, SETS)
+    for number in range(sets):
+        until = begun + (deadline - begun) * (number + 1) / sets
         standing, ready = {}, set()
-        # Nsight Systems gives up where many start at once.
-        for name in sorted(conditions, key=lambda name: not name.startswith("nsys")):
-            standing[name] = Standing(bench, name, *conditions[name])
-            if name.startswith("nsys") and standing[name].answer() is not None:
-                ready.add(name)
-        ready |= {name for name, one in standing.items() if not name.startswith("nsys") and one.answer() is not None}
-        figures = {name: {section: [] for section in sections} for name in ready}
-        say(f"{len(ready)} of {len(standing)} are ready, {until - time.monotonic():.0f} s are left for them")
-        at, length, rounds_ = time.monotonic(), 0.0, 0
-        while rounds_ < ROUNDS and (not rounds_ or time.monotonic() + length < until):
-            for section in sections:
-                chosen = chance.sample(processors, min(len(processors), NEEDS.get(section, 1)))
-                for name in chance.sample(sorted(ready), len(ready)):
-                    figure = standing[name].piece(section, chosen)
-                    if figure is None:
-                        ready.remove(name)
-                    else:
-                        figures[name][section].append(round(figure))
-            rounds_ += 1
-            length = (time.monotonic() - at) / rounds_
-        say(f"{rounds_} rounds of {length:.2f} s")
-        for one in standing.values():
-            one.stop()
+        try:
+            # Nsight Systems gives up where many start at once.
+            for name in sorted(conditions, key=lambda name: not name.startswith("nsys")):
+                standing[name] = Standing(bench, name, *conditions[name])
+                if name.startswith("nsys") and standing[name].answer() is not None:
+                    ready.add(name)
+            ready |= {name for name, one in standing.items() if not name.startswith("nsys") and one.answer() is not None}
+            say(f"{len(ready)} of {len(standing)} are ready, {until - time.monotonic():.0f} s are left for them")
+            figures = {name: {section: [] for section in sections} for name in ready}
+            at, length, rounds_ = time.monotonic(), 0.0, 0
+            while rounds_ < ROUNDS and time.monotonic() + length < until:
+                for section in sections:
+                    chosen = chance.sample(processors, min(len(processors), NEEDS.get(section, 1)))
+                    for name in chance.sample(sorted(ready), len(ready)):
+                        figure = standing[name].piece(section, chosen)
+                        if figure is None:
+                            ready.remove(name)
+                        else:
+                            figures[name][section].append(round(figure))
+                rounds_ += 1
+                length = (time.monotonic() - at) / rounds_
+            say(f"{rounds_} rounds of {length:.2f} s")
+        finally:
+            for one in standing.values():
+                one.stop()
+            left = {name: one.end() for name, one in standing.items()}
         for name, one in standing.items():
-            left = one.end()
-            if name in ready:
-                found[name].append({"figures": figures[name], **{key: value for key, value in left.items() if value}})
+            if name in ready and rounds_:
+                found[name].append({"figures": figures[name], **{key: value for key, value in left[name].items() if value}})
             else:
                 say(f"{name}: gone, with exit code {one.job.returncode if one.job else None}")
     # What is missing in one of the sets cannot be compared set by set.
-    return {name: runs for name, runs in found.items() if len(runs) == repetitions}
+    return {name: runs for name, runs in found.items() if len(runs) == sets}
 
 
 def programs(bench, repetitions, deadline):
@@ -553,7 +559,7 @@ def main():
     one = commands.add_parser("measure")
     one.add_argument("output")
     one.add_argument("--quick", action="store_true")
-    one.add_argument("--budget", type=float, default=480)
+    one.add_argument("--budget", type=float, default=1800)
     one.add_argument("--only", default="")
     one.add_argument("--repetitions", type=int, default=REPETITIONS)
     one = commands.add_parser("memory")

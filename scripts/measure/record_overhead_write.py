@@ -1,14 +1,12 @@
 """Makes docs/measurements/h200-record-overhead.md of the figures that record_overhead.py measured."""
 
-import json, random, statistics
+import json, math, random, statistics
 
 SECTIONS = {
-    # name: what it is, unit, launches in one
-    "loop": ("launch loop, per launch", "µs"), "threads": ("launch loop of four threads, per launch", "µs"),
-    "graph": ("graph of 20 kernels, replayed, per replay", "µs"),
-    "synced": ("graph of 40 kernels, each replay waited for, per replay", "µs"),
-    "step": ("PyTorch training step, bound by the host", "µs"), "bound": ("PyTorch training step, bound by the GPU", "µs"),
-    "inference": ("PyTorch inference, CUDA graph, per request", "µs"),
+    "loop": "launch loop, per launch", "threads": "launch loop of four threads, per launch",
+    "graph": "graph of 20 kernels, replayed, per replay", "synced": "graph of 40 kernels, each replay waited for, per replay",
+    "step": "PyTorch training step, bound by the host", "bound": "PyTorch training step, bound by the GPU",
+    "inference": "PyTorch inference, CUDA graph, per request",
 }
 CONDITIONS = {
     "off": "off", "bubblescope": "bubblescope", "bubblescope-graph": "bubblescope, graphs as one op",
@@ -39,8 +37,14 @@ def ratios(ours, theirs):
     return [[a / b for a, b in zip(*pair)] for pair in zip(ours, theirs)]
 
 
+# Fewer pieces than these say nothing of how they scatter.
+FEWEST = 10
+
+
 def interval(values):
     """The median, and between which values 95 % of the medians of 2,000 samples lie that are drawn of them with repetition."""
+    if len(values) < FEWEST:
+        return statistics.median(values), 0.0, math.inf
     chance = random.Random(0)
     found = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(2000))
     return statistics.median(values), found[50], found[-51]
@@ -72,32 +76,37 @@ def cost_rows(found, part):
             rivals = ["off", "bare" + level, "nsys" + level] if condition.startswith("bubblescope") else ["off"]
             cells = ["" if rival == condition else words_of(against(found, part, condition, rival, section)) for rival in rivals]
             low, high = values[len(values) // 10], values[-1 - len(values) // 10]
-            yield (f"| {SECTIONS[section][0]} | {words} | {number(statistics.median(values))} ({number(low)} to {number(high)}, "
+            yield (f"| {SECTIONS[section]} | {words} | {number(statistics.median(values))} ({number(low)} to {number(high)}, "
                    f"{len(values)} ×) | " + " | ".join([*cells, "", ""][:3]) + " |")
 
 
 def verdict(found):
-    """Whether the figures that were aimed at are reached, where that can be told."""
-    yield "| figure | work | reached, by the median of the ratios within a round (95 % of resampled rounds) |"
+    """Whether the figures that were aimed at are reached, where all sets of processes agree on it: from one set to the next
+    the ratios differ by more than from one round to the next."""
+    yield "| figure | work | reached, by the median of the ratios within a round (95 % of resampled rounds of the same processes) |"
     yield "|---|---|---|"
     rows = [(part, section, rival, *LIMITS[rival]) for part, sections in PARTS.items() for section in sections for rival in LIMITS]
     rows.append(("torch", "bound", "off", 1.01, "wall within 1 % where the GPU is the bottleneck"))
     for part, section, rival, limit, words in rows:
-        ratio = against(found, part, "bubblescope", rival, section)
-        if ratio:
-            middle, low, high = ratio
-            said = "yes" if high <= limit else "no" if low > limit else "not to be told"
-            yield f"| {words} | {SECTIONS[section][0]} | {said}, {words_of(ratio)} |"
+        if part == "programs" and rival == "torch.profiler":
+            continue
+        sets = ratios(*(values_of(found, part, which, section) for which in ("bubblescope", rival)))
+        if not sets:
+            yield f"| {words} | {SECTIONS[section]} | not measured |"
+            continue
+        each = [interval(values) for values in sets]
+        said = "yes" if all(high <= limit for _, _, high in each) else "no" if all(low > limit for _, low, _ in each) else "not to be told"
+        yield f"| {words} | {SECTIONS[section]} | {said}, {words_of(interval(every(sets)))}, by set {', '.join(f'{middle:.3f}' for middle, _, _ in each)} |"
 
 
 def short(found):
     """What short pieces leave out."""
     large = against(found, "settings", "host buffers of 8 MiB", "bubblescope", "synced")
     if found.get("pieces", 1) < 4 and large:
-        yield ("Pieces as short as these may leave out what a recorder does with a buffer once the piece is over, and more of it the "
-               f"larger its buffers are: with host buffers of 8 MiB, of which a piece fills one at most, the waited-for graph took "
-               f"{words_of(large, 2)} of the time that it takes with those of 512 KiB. So the ratios to bare CUPTI, whose buffers are as large "
-               "as the recorder's, can be relied on; those to nsys may be some percent off.")
+        yield ("Pieces as short as these may leave out what a recorder does with a buffer once the piece is over, which then falls into "
+               "another condition's piece: with host buffers of 8 MiB, of which a piece fills one at most, the waited-for graph took "
+               f"{words_of(large, 2)} of the time that it takes with those of 512 KiB. So a ratio of two recorders may be some percent off, in "
+               "favour of the one with the larger buffers, or with more to do afterwards.")
         yield ""
 
 
@@ -136,10 +145,9 @@ def settings(found):
     if not runs:
         yield "Not measured."
         return
-    yield ("One setting changed at a time, all of them in one run. The rows of the bare client show where CUPTI's floor is: which kinds "
-           "cost what.")
+    yield "One setting changed at a time, all of them in one run. The rows of the bare client show where CUPTI's floor is."
     yield ""
-    yield "| setting | " + " | ".join(f"{SECTIONS[section][0]}, µs | ×" for section in PARTS["programs"]) + " |"
+    yield "| setting | " + " | ".join(f"{SECTIONS[section]}, µs | ×" for section in PARTS["programs"]) + " |"
     yield "|---|" + "---|---|" * len(PARTS["programs"])
     agreed = []
     for name in runs:
@@ -156,12 +164,12 @@ def settings(found):
             cells.append(words_of(middle, 2))
             each = [interval(values) for values in sets]
             if all(low > 1 for _, low, _ in each) or all(high < 1 for _, _, high in each):
-                agreed.append(f"{name}, {SECTIONS[section][0].removesuffix(', per launch').removesuffix(', per replay')}: {middle[0]:.2f}")
+                agreed.append(f"{name}, {SECTIONS[section].removesuffix(', per launch').removesuffix(', per replay')}: {middle[0]:.2f}")
         yield f"| {name} | " + " | ".join(cells) + " |"
     yield ""
     yield (f"{len(every(values_of(found, 'settings', 'bubblescope', 'loop')))} rounds in {len(runs['bubblescope'])} sets of processes, {where(found)}; × is "
            "the median of the ratios to the default within a round (95 % of resampled rounds). " + (
-               "Beyond chance, and on the same side in every set: " + "; ".join(agreed) + ". All else is within the noise."
+               "Beyond chance, and on the same side in every set: " + "; ".join(agreed) + ". Nothing else is."
                if agreed else "No setting is beyond chance on the same side of its default in every set."))
 
 
@@ -176,7 +184,7 @@ def clock(found):
         for section in ("loop", "synced"):
             first, second = ([run["figures"][f"{section} {state}"] / 1e3 for run in found["clock"][name]] for state in (0, 1))
             ratios = [b / a for a, b in zip(first, second)]
-            yield (f"| {SECTIONS[section][0]} | {words} | {number(statistics.median(first))} | {number(statistics.median(second))} | "
+            yield (f"| {SECTIONS[section]} | {words} | {number(statistics.median(first))} | {number(statistics.median(second))} | "
                    f"{statistics.median(ratios):.4f} ({min(ratios):.3f} to {max(ratios):.3f}, {len(ratios)} ×) |")
     runs = found["clock"]["tsc"]
     untimed, kernels = (sum(of(run["bare"]) for run in runs) for of in (lambda bare: bare["untimed"], lambda bare: bare["kinds"]["10"]))
@@ -350,14 +358,13 @@ def missing(stayed, memory_now):
         yield f"- Memory of the present version: {length:.0f} s of the four minutes aimed at."
 
 
-def remark(figures, now, subject="Measured"):
-    """What has to be said beside figures of a run of its own, as a paragraph: how its recorder was set otherwise than the
-    one of the first table."""
+def remark(figures, now):
+    """What has to be said beside figures of a run of its own, as a paragraph: when and how they were measured, and how its
+    recorder was set otherwise than the one of the first table."""
     words = [figures["remark"]] if figures.get("remark") else []
     other = [f"{key} {value}, not {now[key]}" for key, value in figures.get("config", {}).items() if now.get(key, value) != value]
-    if other:
-        words.append(f"{subject} on {figures['machine']['date']} with other settings than the figures above: {'; '.join(other)}.")
-    return [" ".join(words), ""] if words else []
+    words.append(f"Processes one after another, on {figures['machine']['date']}" + (f", with other settings than the figures above: {'; '.join(other)}." if other else "."))
+    return [" ".join(words), ""]
 
 
 def write(folder, document):
@@ -370,7 +377,9 @@ def write(folder, document):
     stayed = figures("stays.json") or found
     memory_now = figures("memory.json")
     said, pieces = found["machine"], found.get("pieces", 1)
-    needs = "; ".join(f"{SECTIONS[section][0]}: {count} processors" for section, count in found.get("needs", {"threads": 4}).items())
+    needs = "; ".join(f"{SECTIONS[section]}: {count} processors" for section, count in found.get("needs", {"threads": 4}).items())
+    if "needs" not in found:
+        needs += "; the backward pass of a training step, which PyTorch has a thread for: any"
     gpu = said["gpus"][0].split(", ") if said["gpus"] else ["GPU", "?"]
     packages = said["packages"]
     text = [
@@ -379,16 +388,16 @@ def write(folder, document):
         f"({said['cpu']}), Linux {said['kernel']}, CUPTI of `nvidia-cuda-cupti` {packages.get('nvidia-cuda-cupti', '?')}, "
         f"PyTorch {packages.get('torch', '?')}, Nsight Systems {said['nsys'].split('-')[0]}. The host is shared: the same program takes "
         "up to 1.5 times as long on one processor as on another, and from one second to the next, recorded or not. So the "
-        f"conditions are processes that are there at once and take turns in pieces of some {20 * pieces} to {60 * pieces} ms, each condition once in a round, "
+        f"conditions are processes that are there at once and take turns in pieces of some {7 * pieces} to {65 * pieces} ms, each condition once in a round, "
         f"in another order each time and on the same processor, another one for each round ({needs}). "
         "What is to be read is the median of the ratios within a round; the times themselves are those of such a host. Where the "
-        "interval of the first table contains the limit, this run cannot tell.", "", *short(found),
+        "sets of processes do not agree on which side of the limit they are, this run cannot tell.", "", *short(found),
         "- **off**: the program alone.",
         "- **bubblescope**: what `bubble-report record` sets for a program, with its defaults.",
         "- **bare CUPTI**: `scripts/measure/bare_inject.c`, the smallest client with the same kinds, the same buffers and the "
         "same calls left out. It counts the records and drops them.",
         "- **nsys**: `nsys profile -t cuda -s none --cpuctxsw=none`, `--cuda-graph-trace=node` or `graph`.",
-        "- **torch.profiler**: `ProfilerActivity.CUDA` around the measured part.", "",
+        "- **torch.profiler**: `ProfilerActivity.CUDA`, from before the first piece to behind the last.", "",
         f"Kinds {found['kinds']}; left out at the source: {', '.join(sorted(set(found['left_out'])))}.", "",
         "## Are the figures reached?", "", *verdict(found),
         *(grows(memory_now) if memory_now else ()), "",
@@ -411,7 +420,7 @@ def write(folder, document):
     if seen or sizes:
         text += ["## Buffers on the device", "", *([*reuse(seen), ""] if seen else ()), *([*device(sizes), ""] if sizes else ())]
     if memory_now:
-        text += ["## Memory and file at the highest rate", "", *memory(memory_now), ""]
+        text += ["## Memory and file at the highest rate", "", f"Measured on {memory_now['machine']['date']}.", "", *memory(memory_now), ""]
     text += ["Repeat it with `scripts/measure/record_overhead.py measure overhead.json` and `record_overhead.py memory "
              "memory.json` on a machine with a GPU (`--only stays`, `--only clock` and so on for a part in a run of its own); this page is made of those files by its `write`.", ""]
     document.write_text("\n".join(text))

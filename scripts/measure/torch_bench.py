@@ -72,16 +72,12 @@ def timed(work, count):
     return (time.perf_counter() - begun) / count * 1e9
 
 
-def move_to(processors):
-    """Keeps this thread, and the one that runs the backward pass, to these processors."""
-    for task in pathlib.Path("/proc/self/task").iterdir():
-        if task.name == str(os.getpid()) or (task / "comm").read_text().startswith("pt_autograd"):
-            os.sched_setaffinity(int(task.name), processors)
-
-
 sections = {"s": (trainer(512, 8, 64), 20), "b": (trainer(4096, 8, 512), 5), "i": (server(), 200)}
 for work, count in sections.values():
     timed(work, max(10, count))
+# This thread, and the one that runs the backward pass.
+tasks = [task for task in pathlib.Path("/proc/self/task").iterdir() if (task / "comm").read_text().startswith("pt_autograd")]
+threads = [os.getpid(), *(int(task.name) for task in tasks)]
 if options.profiler:
     from torch.profiler import ProfilerActivity, profile
     profiler = profile(activities=[ProfilerActivity.CUDA])
@@ -89,7 +85,8 @@ if options.profiler:
 with open(options.pipes[0], "rb", buffering=0) as said, open(options.pipes[1], "w") as answers:
     print(0.0, file=answers, flush=True)
     while line := said.read(256).decode():
-        move_to([int(number) for number in line[1:].split(",")])
+        for thread in threads:
+            os.sched_setaffinity(thread, [int(number) for number in line[1:].split(",")])
         work, count = sections[line[0]]
         # So that nothing is left of what another program did.
         timed(work, count // 4 + 1)
