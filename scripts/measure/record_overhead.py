@@ -334,12 +334,13 @@ def settings(bench, repetitions, deadline):
         "bare, and runtime calls": ({"kinds": kernels + copies + runtime}, {}),
         "bare, and driver calls": ({"kinds": kernels + copies + runtime + driver}, {}),
         "bare, and synchronisations": ({"kinds": kernels + copies + runtime + driver + sync}, {}),
+        "bare, host buffers of 2 MiB": ({}, {"BARE_BUFFER": str(2 * MiB)}), "bare, host buffers of 8 MiB": ({}, {"BARE_BUFFER": str(8 * MiB)}),
         "bare, buffers zeroed past the cache": ({}, {"BARE_ZERO": "past"}),
         "bare, buffers zeroed by the thread that asks": ({}, {"BARE_ZERO": "before"}),
         "bare, buffers zeroed by CUPTI": ({}, {"BARE_ZERO": "cupti"}),
     }
     program = [str(bench.program)]
-    conditions = {"off": (program,), "writer pinned": (program, lambda folder: machine.injected(bench.library, bench.request, folder), 2)}
+    conditions = {"off": (program,), "nsys": (program,), "writer pinned": (program, lambda folder: machine.injected(bench.library, bench.request, folder), 2)}
     conditions |= {name: (program, lambda folder, config=config: machine.injected(bench.library, bench.request, folder, config))
                    for name, config in ours.items()}
     conditions |= {name: (program, lambda folder, options=options, extra=extra: bench.bare_environment(**options) | extra)
