@@ -111,6 +111,14 @@ static void range(long count) {
     }
 }
 
+// Replays of a graph, each waited for or all at the end.
+static void replay(cudaGraphExec_t graph, cudaStream_t stream, long count, bool synced) {
+    for (long i = 0; i < count; i++) {
+        CHECK(cudaGraphLaunch(graph, stream));
+        if (synced || i + 1 == count) CHECK(cudaStreamSynchronize(stream));
+    }
+}
+
 template <typename Piece>
 static void by_turns(const char *section, int pieces, long count, Piece piece) {
     // The driver keeps the client's symbols to itself.
@@ -141,12 +149,7 @@ static void switched(int pieces) {
     cudaStream_t stream = stream_of_its_own();
     cudaGraphExec_t graph = graph_of(40);
     by_turns("loop", pieces, 300, [=] { loop(stream, 300); });
-    by_turns("synced", pieces, 10, [=] {
-        for (int i = 0; i < 10; i++) {
-            CHECK(cudaGraphLaunch(graph, stream));
-            CHECK(cudaStreamSynchronize(stream));
-        }
-    });
+    by_turns("synced", pieces, 10, [=] { replay(graph, stream, 10, true); });
 }
 
 static void huge(int rounds) {
@@ -155,8 +158,7 @@ static void huge(int rounds) {
     cudaGraphExec_t graph = graph_of((int)kernels);
     for (int round = 0; round < rounds; round++) {
         const double from = now();
-        CHECK(cudaGraphLaunch(graph, stream));
-        CHECK(cudaStreamSynchronize(stream));
+        replay(graph, stream, 1, true);
         result("huge", now() - from, kernels);
     }
 }
@@ -216,13 +218,6 @@ static void turns(const char *in, const char *out, double scale) {
     cudaStream_t streams[4];
     for (cudaStream_t &stream : streams) stream = stream_of_its_own();
     cudaGraphExec_t short_graph = graph_of(20), long_graph = graph_of(40);
-    const auto replay = [&](cudaGraphExec_t graph, long count, bool synced) {
-        for (long i = 0; i < count; i++) {
-            CHECK(cudaGraphLaunch(graph, streams[0]));
-            if (synced) CHECK(cudaStreamSynchronize(streams[0]));
-        }
-        CHECK(cudaStreamSynchronize(streams[0]));
-    };
     const int said = open(in, O_RDONLY);
     FILE *const answers = fopen(out, "w");
     if (said < 0 || !answers) exit(3);
@@ -246,8 +241,8 @@ static void turns(const char *in, const char *out, double scale) {
                 for (std::thread &worker : workers) worker.join();
             });
         }
-        if (which == 'g') found = piece(scaled(700), 1, [&](long count) { replay(short_graph, count, false); });
-        if (which == 's') found = piece(scaled(250), 1, [&](long count) { replay(long_graph, count, true); });
+        if (which == 'g') found = piece(scaled(700), 1, [&](long count) { replay(short_graph, streams[0], count, false); });
+        if (which == 's') found = piece(scaled(250), 1, [&](long count) { replay(long_graph, streams[0], count, true); });
     }
 }
 

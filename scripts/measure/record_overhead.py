@@ -5,8 +5,8 @@
     record_overhead.py memory OUT.json [--seconds S] [--alone S] [--bare S] [--config JSON]
     record_overhead.py write FIGURES_FOLDER DOCUMENT
 
-`measure` runs programs under every condition at once, which take turns in pieces, until the budget is used up, with new
-processes for each repetition. Its parts: `programs` (C++ loops), `torch`, and `settings`; `stays` (what stays after
+`measure` runs programs under every condition at once, which take turns in pieces, until the budget is used up, two
+sets of processes after one another. Its parts: `programs` (C++ loops), `torch`, and `settings`; `stays` (what stays after
 recording has ended) runs a process after another; by `--only` also `clock` (CUPTI with another clock) and `device` (its buffers on the device). `memory` watches a program at
 the highest rate for minutes, its memory and the file: for some seconds alone, recorded, and under the bare client, which
 has CUPTI's own memory and nothing of ours. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
@@ -22,6 +22,8 @@ REPETITIONS = 5
 SETS = 2
 # The most rounds of turns that are kept of one set of processes.
 ROUNDS = 100
+# The C++ programs, in pieces that `record_bench turns` knows.
+LOOPS = ("loop", "threads", "graph", "synced")
 # How many processors a piece has, where it keeps more than one busy.
 NEEDS = {"threads": 4, "step": 2, "bound": 2}
 # How long a piece is, in the short ones that the programs know.
@@ -76,35 +78,34 @@ class Bench:
     def bare_environment(self, kinds=None, per_thread=1, filtered=True):
         return bare_environment(self.bare, kinds or self.kinds, self.request, self.left_out if filtered else [], per_thread)
 
-    def command(self, condition, program):
-        """The command line and environment of a condition; None when the machine lacks the tool."""
-        folder = self.scratch / f"run{self.number}"
-        folder.mkdir()
+    def command(self, condition, program, folder):
+        """The command line and environment of a condition that writes into the folder; None when the machine lacks the tool."""
         kind, _, level = condition.partition("-")
         if kind == "off" or kind == "torch.profiler":
-            return program, {}, folder
+            return program, {}
         if kind == "bare":
-            return program, self.bare_environment(self.kinds + ([51] if level == "graph" else [])), folder
+            return program, self.bare_environment(self.kinds + ([51] if level == "graph" else []))
         if kind == "bubblescope":
             config = {"graph": {"graphs": "graph"}, "all": {"all_apis": True}}.get(level, {})
-            return program, machine.injected(self.library, self.request, folder, config), folder
+            return program, machine.injected(self.library, self.request, folder, config)
         if kind == "nsys":
             if not self.nsys:
                 return None
             head = [self.nsys, "profile", "-t", "cuda", "-s", "none", "--cpuctxsw=none", "-f", "true",
                     f"--cuda-graph-trace={level or 'node'}", "-o", str(folder / "report")]
-            return head + program, {"TMPDIR": str(folder)}, folder
+            return head + program, {"TMPDIR": str(folder)}
         raise ValueError(condition)
 
     def started(self, condition, program, given=None, scale=None):
         """The program started under a condition, or with the environment that `given` makes for its folder; the process
         and its folder, None when the machine lacks the tool."""
         self.number += 1
-        made = given(self.scratch / f"run{self.number}") if given else self.command(condition, program)
+        folder = self.scratch / f"run{self.number}"
+        folder.mkdir()
+        made = (program, given(folder)) if given else self.command(condition, program, folder)
         if made is None:
             return None
-        command, extra, folder = made if not given else (program, made, self.scratch / f"run{self.number}")
-        folder.mkdir(exist_ok=True)
+        command, extra = made
         environment = {**os.environ, "RECORD_BENCH_SCALE": str(scale or self.scale), **extra}
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 cwd=folder, start_new_session=True), folder
@@ -246,7 +247,7 @@ def turns(bench, conditions, sections, repetitions, deadline):
     """Runs the conditions, a name and the program with what makes its environment for each, as processes that are there at
     once and take turns in pieces, in another order each time and all on the same processor, another one for each round:
     the pace of the machine changes by more than what is to be told apart, from one processor to the next and from one
-    second to the next. New processes for each repetition."""
+    second to the next. New processes for each set."""
     processors = sorted(os.sched_getaffinity(0))
     found = {name: [] for name in conditions}
     chance, begun = random.Random(0), time.monotonic()
@@ -291,7 +292,7 @@ def turns(bench, conditions, sections, repetitions, deadline):
 
 def programs(bench, repetitions, deadline):
     names = ("off", "bubblescope", "bare", "nsys", "bubblescope-graph", "bare-graph", "nsys-graph")
-    return turns(bench, {name: ([str(bench.program)],) for name in names}, ("loop", "threads", "graph", "synced"), repetitions, deadline)
+    return turns(bench, {name: ([str(bench.program)],) for name in names}, LOOPS, repetitions, deadline)
 
 
 def torch(bench, repetitions, deadline):
@@ -345,7 +346,7 @@ def settings(bench, repetitions, deadline):
                    for name, config in ours.items()}
     conditions |= {name: (program, lambda folder, options=options, extra=extra: bench.bare_environment(**options) | extra)
                    for name, (options, extra) in bare.items()}
-    return turns(bench, conditions, ("loop", "threads", "graph", "synced"), repetitions, deadline)
+    return turns(bench, conditions, LOOPS, repetitions, deadline)
 
 
 def clock(bench, repetitions, deadline):

@@ -183,9 +183,9 @@ def clock(found):
     for name, words in (("system", "CUPTI's own, twice"), ("tsc", "`clock_gettime` and the processor's counter")):
         for section in ("loop", "synced"):
             first, second = ([run["figures"][f"{section} {state}"] / 1e3 for run in found["clock"][name]] for state in (0, 1))
-            ratios = [b / a for a, b in zip(first, second)]
+            changes = [b / a for a, b in zip(first, second)]
             yield (f"| {SECTIONS[section]} | {words} | {number(statistics.median(first))} | {number(statistics.median(second))} | "
-                   f"{statistics.median(ratios):.4f} ({min(ratios):.3f} to {max(ratios):.3f}, {len(ratios)} ×) |")
+                   f"{statistics.median(changes):.4f} ({min(changes):.3f} to {max(changes):.3f}, {len(changes)} ×) |")
     runs = found["clock"]["tsc"]
     untimed, kernels = (sum(of(run["bare"]) for run in runs) for of in (lambda bare: bare["untimed"], lambda bare: bare["kinds"]["10"]))
     readings = [sum(run["bare"]["readings"][state] for run in runs) for state in (0, 1)]

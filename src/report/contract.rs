@@ -245,6 +245,13 @@ pub struct BubbleFigures {
     pub histogram: Vec<HistogramBucket>,
 }
 
+impl BubbleFigures {
+    /// Length of the longest that would be there without a recording as well; zero when there is none.
+    pub fn longest_besides_profiler(&self) -> Ns {
+        self.max_besides_profiler_ns.unwrap_or(self.max_ns)
+    }
+}
+
 /// Bubbles of one range of lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistogramBucket {

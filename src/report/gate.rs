@@ -113,22 +113,17 @@ fn evaluate(report: &Report, limit: Limit) -> Vec<Outcome> {
         ),
         Limit::MaxBubble(limit) => devices(
             report,
-            |device| longest(device) > limit,
-            |device| longest(device).0 as f64,
+            |device| device.bubbles.longest_besides_profiler() > limit,
+            |device| device.bubbles.longest_besides_profiler().0 as f64,
             |device| Figure::Bubble {
                 device: device.device,
-                length: longest(device),
+                length: device.bubbles.longest_besides_profiler(),
                 besides_profiler: device.bubbles.max_besides_profiler_ns.is_some(),
             },
         ),
         Limit::MaxRecoverable(limit) => vec![recoverable(report, limit)],
         Limit::Forbid(finding) => vec![forbidden(report, finding)],
     }
-}
-
-/// The longest bubble that would be there without a recording as well.
-fn longest(device: &Device) -> Ns {
-    device.bubbles.max_besides_profiler_ns.unwrap_or(device.bubbles.max_ns)
 }
 
 /// Every device that breaks a limit or, when none does, the one that comes closest.

@@ -74,8 +74,7 @@ pub(super) fn bubbles(report: &Report, out: &mut dyn Write, style: Style) -> io:
 
 /// What there is besides bubbles that come from recording, of which there are enough to hide it.
 fn beside_the_profilers(report: &Report) -> String {
-    let figures = report.devices.iter().map(|device| &device.bubbles);
-    let longest = figures.map(|bubbles| bubbles.max_besides_profiler_ns.unwrap_or(bubbles.max_ns)).max();
+    let longest = report.devices.iter().map(|device| device.bubbles.longest_besides_profiler()).max();
     match longest.filter(|&longest| longest > Ns::ZERO) {
         Some(longest) => format!("They come from recording itself. The longest other bubble lasts {}.", time(longest)),
         None => "They come from recording itself. There are no others.".to_owned(),
