@@ -6,11 +6,14 @@
 //   BARE_LEAVE_OUT    names of API calls that are not recorded, comma-separated, without their version suffix
 //   BARE_PER_THREAD   0 or 1: per-thread activity buffers (CUPTI's own default when unset)
 //   BARE_BUFFER, BARE_DEVICE_BUFFER, BARE_DEVICE_BUFFERS   bytes of a buffer, and of how many on the device
+//   BARE_PINNED       1: the buffers on the device are in page-locked memory of the host instead
 //   BARE_DEVICE_LIMIT how many buffers on the device there may be in a context
 //   BARE_CLOCK        1: CUPTI reads a clock of the client's, which `bare_switch` changes while the program runs: 0, as at the
 //                     start, the system's, 1 the processor's counter. It counts how often each was read
 //   BARE_ZERO         who makes a buffer zero: `after`, the thread that gets it back (when unset), `past`, the same without
 //                     taking it into its processor's cache, `before`, the thread that asks for it, or `cupti`
+//   BARE_RAW          1: times of kernels by the GPU's own clock, which Nsight Systems asks for as well; no header describes
+//                     it, and nothing that they describe says how that clock and the host's go together
 //   BARE_CHECK_TIMES  1: kernels without times are counted
 //
 // Build: cc -O2 -shared -fPIC -I$CUPTI/include -I$CUDA/include bare_inject.c -L$CUPTI/lib64 -lcupti -o libbare_inject.so
@@ -30,6 +33,9 @@
 #define POOL 4096
 #define KINDS 128
 #define LAST_CBID 2000
+
+// In no header of CUPTI's.
+extern CUptiResult CUPTIAPI cuptiActivityEnableRawTimestamps(uint8_t enable) __attribute__((weak));
 
 static size_t buffer_bytes = 8u << 20;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -207,6 +213,8 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
         uint8_t value = (uint8_t)number("BARE_PER_THREAD", 0);
         set(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, sizeof value, &value);
     }
+    uint8_t pinned = number("BARE_PINNED", 0) != 0;
+    if (pinned) set(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, sizeof pinned, &pinned);
     size_t device = number("BARE_DEVICE_BUFFER", 0), devices = number("BARE_DEVICE_BUFFERS", 0);
     if (device) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, sizeof device, &device);
     // The limit first: it has to be above the other.
@@ -215,6 +223,10 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
     if (devices) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, sizeof devices, &devices);
     checks_times = number("BARE_CHECK_TIMES", 0) != 0;
     if (number("BARE_CLOCK", 0)) own_clock();
+    if (number("BARE_RAW", 0)) {
+        int result = cuptiActivityEnableRawTimestamps ? (int)cuptiActivityEnableRawTimestamps(1) : -1;
+        if (result) fprintf(stderr, "bare client: raw times give error %d\n", result);
+    }
     cuptiActivityRegisterCallbacks(requested, completed);
     for (const char *list = getenv("BARE_KINDS"); list && *list;) {
         char *end;

@@ -26,6 +26,8 @@ ROUNDS = 100
 LOOPS = ("loop", "threads", "graph", "synced")
 # How many processors a piece has, where it keeps more than one busy.
 NEEDS = {"threads": 4, "step": 2, "bound": 2}
+# Pieces that are measured more than once in a round: recording adds the smallest part to what they take, or their pace changes most.
+AGAIN = {"loop": 3, "threads": 2, "step": 3, "inference": 2}
 # How long a piece is, in the short ones that the programs know.
 PIECES = 8
 # How long a program may take for an answer, or to end, seconds.
@@ -243,11 +245,11 @@ def rounds(jobs, repetitions, deadline, keep_lines=False):
     return {name: runs for name, runs in found.items() if runs}
 
 
-def turns(bench, conditions, sections, repetitions, deadline):
+def turns(bench, conditions, sections, repetitions, deadline, has=lambda name, section: True):
     """Runs the conditions, a name and the program with what makes its environment for each, as processes that are there at
     once and take turns in pieces, in another order each time and all on the same processor, another one for each round:
     the pace of the machine changes by more than what is to be told apart, from one processor to the next and from one
-    second to the next. New processes for each set."""
+    second to the next. New processes for each set. A condition `has` a section or not."""
     processors = sorted(os.sched_getaffinity(0))
     found = {name: [] for name in conditions}
     chance, begun = random.Random(0), time.monotonic()
@@ -263,12 +265,13 @@ def turns(bench, conditions, sections, repetitions, deadline):
                     ready.add(name)
             ready |= {name for name, one in standing.items() if not name.startswith("nsys") and one.answer() is not None}
             say(f"{len(ready)} of {len(standing)} are ready, {until - time.monotonic():.0f} s are left for them")
-            figures = {name: {section: [] for section in sections} for name in ready}
+            figures = {name: {section: [] for section in sections if has(name, section)} for name in ready}
             at, length, rounds_ = time.monotonic(), 0.0, 0
             while rounds_ < ROUNDS and time.monotonic() + length < until:
-                for section in sections:
+                for section in [section for section in sections for _ in range(AGAIN.get(section, 1))]:
                     chosen = chance.sample(processors, min(len(processors), NEEDS.get(section, 1)))
-                    for name in chance.sample(sorted(ready), len(ready)):
+                    now = sorted(name for name in ready if has(name, section))
+                    for name in chance.sample(now, len(now)):
                         figure = standing[name].piece(section, chosen)
                         if figure is None:
                             ready.remove(name)
@@ -292,12 +295,13 @@ def turns(bench, conditions, sections, repetitions, deadline):
 
 def programs(bench, repetitions, deadline):
     names = ("off", "bubblescope", "bare", "nsys", "bubblescope-graph", "bare-graph", "nsys-graph")
-    return turns(bench, {name: ([str(bench.program)],) for name in names}, LOOPS, repetitions, deadline)
+    return turns(bench, {name: ([str(bench.program)],) for name in names}, LOOPS, repetitions, deadline,
+                 lambda name, section: "-" not in name or section in ("graph", "synced"))
 
 
 def torch(bench, repetitions, deadline):
     program = [sys.executable, str(HERE / "torch_bench.py")]
-    conditions = {name: (program,) for name in ("off", "bubblescope", "bubblescope-all", "bare", "nsys")}
+    conditions = {name: (program,) for name in ("off", "bubblescope", "bare", "nsys")}
     conditions["torch.profiler"] = ([*program, "--profiler"],)
     return turns(bench, conditions, ("step", "inference", "bound"), repetitions, deadline)
 
@@ -336,6 +340,7 @@ def settings(bench, repetitions, deadline):
         "bare, and driver calls": ({"kinds": kernels + copies + runtime + driver}, {}),
         "bare, and synchronisations": ({"kinds": kernels + copies + runtime + driver + sync}, {}),
         "bare, host buffers of 2 MiB": ({}, {"BARE_BUFFER": str(2 * MiB)}), "bare, host buffers of 8 MiB": ({}, {"BARE_BUFFER": str(8 * MiB)}),
+        "bare, device buffers in page-locked memory of the host": ({}, {"BARE_PINNED": "1"}), "bare, times by the GPU's clock": ({}, {"BARE_RAW": "1"}),
         "bare, buffers zeroed past the cache": ({}, {"BARE_ZERO": "past"}),
         "bare, buffers zeroed by the thread that asks": ({}, {"BARE_ZERO": "before"}),
         "bare, buffers zeroed by CUPTI": ({}, {"BARE_ZERO": "cupti"}),
@@ -357,16 +362,17 @@ def clock(bench, repetitions, deadline):
 
 
 def device(bench, repetitions, deadline):
-    """CUPTI's buffers on the device, by their size: how long a launch takes that another one is needed for, and whether
+    """CUPTI's buffers on the device, by their size, and in page-locked memory of the host: how long a launch takes that another one is needed for, and whether
     all kernels of large graphs have a time. The most memory that they may take is the same."""
-    def job(size):
+    def job(size, pinned=False):
         slots, limit = size // SLOT, DEVICE_MEMORY // size
         buffers = 16
         extra = {"BARE_CHECK_TIMES": "1", "BARE_DEVICE_BUFFER": str(size), "BARE_DEVICE_BUFFERS": str(buffers), "BARE_DEVICE_LIMIT": str(limit)}
-        own = {"RECORD_BENCH_SLOTS": str(slots), "RECORD_BENCH_BUFFERS": str(buffers)}
+        own = {"RECORD_BENCH_SLOTS": str(slots), "RECORD_BENCH_BUFFERS": str(buffers), "BARE_PINNED": str(int(pinned))}
         return bench.run("", ["reuse", "huge"], given=lambda folder: bench.bare_environment() | extra | own)
     sizes = [2 * MiB, MiB // 2, MiB // 4, MiB // 8, MiB // 16]
-    return rounds([(str(size), lambda size=size: job(size)) for size in sizes], repetitions, deadline)
+    jobs = [(str(size), lambda size=size: job(size)) for size in sizes]
+    return rounds([*jobs, (f"{sizes[0]}, page-locked", lambda: job(sizes[0], pinned=True))], repetitions, deadline)
 
 
 USUAL = {"programs": programs, "torch": torch, "stays": stays, "settings": settings}
