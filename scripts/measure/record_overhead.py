@@ -26,8 +26,8 @@ ROUNDS = 100
 LOOPS = ("loop", "threads", "graph", "synced")
 # How many processors a piece has, where it keeps more than one busy.
 NEEDS = {"threads": 4, "step": 2, "bound": 2}
-# Pieces that are measured more than once in a round: recording adds the smallest part to what they take, or their pace changes most.
-AGAIN = {"loop": 3, "threads": 2, "step": 3, "inference": 2}
+# The pieces of a round that recorders are compared by: more than once where recording adds the smallest part, or the pace changes most.
+COMPARED = {"programs": (*LOOPS, "loop", "loop", "threads"), "torch": ("step", "inference", "bound", "step", "step", "inference")}
 # How long a piece is, in the short ones that the programs know.
 PIECES = 8
 # How long a program may take for an answer, or to end, seconds.
@@ -268,7 +268,7 @@ def turns(bench, conditions, sections, repetitions, deadline, has=lambda name, s
             figures = {name: {section: [] for section in sections if has(name, section)} for name in ready}
             at, length, rounds_ = time.monotonic(), 0.0, 0
             while rounds_ < ROUNDS and time.monotonic() + length < until:
-                for section in [section for section in sections for _ in range(AGAIN.get(section, 1))]:
+                for section in sections:
                     chosen = chance.sample(processors, min(len(processors), NEEDS.get(section, 1)))
                     now = sorted(name for name in ready if has(name, section))
                     for name in chance.sample(now, len(now)):
@@ -295,7 +295,7 @@ def turns(bench, conditions, sections, repetitions, deadline, has=lambda name, s
 
 def programs(bench, repetitions, deadline):
     names = ("off", "bubblescope", "bare", "nsys", "bubblescope-graph", "bare-graph", "nsys-graph")
-    return turns(bench, {name: ([str(bench.program)],) for name in names}, LOOPS, repetitions, deadline,
+    return turns(bench, {name: ([str(bench.program)],) for name in names}, COMPARED["programs"], repetitions, deadline,
                  lambda name, section: "-" not in name or section in ("graph", "synced"))
 
 
@@ -303,7 +303,7 @@ def torch(bench, repetitions, deadline):
     program = [sys.executable, str(HERE / "torch_bench.py")]
     conditions = {name: (program,) for name in ("off", "bubblescope", "bare", "nsys")}
     conditions["torch.profiler"] = ([*program, "--profiler"],)
-    return turns(bench, conditions, ("step", "inference", "bound"), repetitions, deadline)
+    return turns(bench, conditions, COMPARED["torch"], repetitions, deadline)
 
 
 def stays(bench, repetitions, deadline):
@@ -362,8 +362,8 @@ def clock(bench, repetitions, deadline):
 
 
 def device(bench, repetitions, deadline):
-    """CUPTI's buffers on the device, by their size, and in page-locked memory of the host: how long a launch takes that another one is needed for, and whether
-    all kernels of large graphs have a time. The most memory that they may take is the same."""
+    """CUPTI's buffers on the device, by their size, and in page-locked memory of the host: how long a launch takes that another
+    one is needed for, and whether all kernels of large graphs have a time. The most memory that they may take is the same."""
     def job(size, pinned=False):
         slots, limit = size // SLOT, DEVICE_MEMORY // size
         buffers = 16

@@ -404,7 +404,8 @@ def write(folder, document):
     found = figures("overhead.json")
     # What was measured in a run of its own.
     stayed = figures("stays.json") or found
-    chosen = figures("settings.json") or ([found] if "settings" in found else [])
+    chosen = figures("settings.json") or found
+    chosen = [run for run in (chosen if isinstance(chosen, list) else [chosen]) if "settings" in run]
     memory_now = figures("memory.json")
     said = found["machine"]
     needs = "; ".join(f"{SECTIONS[section]}: {count} processors" for section, count in found["needs"].items())
@@ -438,7 +439,7 @@ def write(folder, document):
     text += [
         "## C++ programs", "", *cost_rows(found, "programs"), "",
         "Nsight Systems records through CUPTI as well, with a libcupti of its own. With 2,800 or 5,600 replays of the graph of 20 "
-        "kernels underway at once, the program ended under it, three times of three, with a fault in libcuda or CUDA error 719 and the "
+        "kernels underway at once, the program ended under it, five times of five, with a fault in libcuda or CUDA error 719 and the "
         "GPU's errors Xid 13 and 32, and with no other condition; so all of them wait after every 500.", "",
         "## PyTorch", "", *cost_rows(found, "torch"), "",
         "## What stays when recording has ended", "",
