@@ -510,6 +510,56 @@ fn gzip_is_read_in_members_and_to_where_it_is_cut() {
     assert!(read([0x1f, 0x8b]).is_err());
 }
 
+/// What is read is right only if the checksum behind it is, which stands behind the last event.
+#[test]
+fn gzip_whose_checksum_differs_is_damaged_however_whole_its_text_is() {
+    let text = trace_of(&pairs(40));
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    encoder.write_all(text.as_bytes()).unwrap();
+    let packed = encoder.finish().unwrap();
+    assert!(!read(&*packed).unwrap().meta.losses.is_damaged());
+    let digit = packed.windows(6).position(|bytes| bytes == b"\"dur\":").unwrap() + 7;
+    let length = packed.len();
+    for place in [digit, length - 8, length - 5, length - 4, length - 1] {
+        let mut changed = packed.clone();
+        changed[place] ^= 1;
+        let trace = read(&*changed).unwrap();
+        assert!(trace.meta.losses.is_damaged(), "byte {place} of {length}");
+        assert!(warnings(&trace).contains("the file is damaged: "), "{}", warnings(&trace));
+        assert!(!analyze(&trace, &Options::default()).quality.idle_reliable);
+    }
+    for cut in 1..=8 {
+        let trace = read(&packed[..length - cut]).unwrap();
+        assert!(trace.ops.len() == 40 && trace.meta.losses.is_damaged(), "{cut} bytes less: {}", warnings(&trace));
+    }
+}
+
+#[test]
+fn what_stands_behind_the_end_is_told() {
+    let text = trace_of(&pairs(3));
+    let gzip = |text: &str| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let whole = read(&text).unwrap();
+    assert_eq!(read(format!("{text} \n\r\t\0\0")).unwrap(), whole);
+    let long = " ".repeat(3 << 20);
+    assert_eq!(read(format!("{text}{long}")).unwrap(), whole);
+    let other = trace_of(&pairs(5));
+    let left = |space: &str| (format!("{text}{space}{other}"), text.len() + space.len());
+    for (both, at) in [left(""), left("\n"), left(&long)] {
+        let from = format!(", from byte {at} on, were not read");
+        for trace in [read(&both).unwrap(), read(gzip(&both)).unwrap()] {
+            assert_eq!(trace.ops.len(), 3);
+            assert!(warnings(&trace).contains(&from), "{from}: {}", warnings(&trace));
+            assert!(!analyze(&trace, &Options::default()).quality.idle_reliable);
+        }
+    }
+    let trace = read([gzip(&text), gzip(&other)].concat()).unwrap();
+    assert!(warnings(&trace).contains("behind the end of the recording"), "{}", warnings(&trace));
+}
+
 #[test]
 fn hostile_text_costs_no_more_than_its_length() {
     // A value that never ends, a name that is all the file, and as many processes as events.

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
 use super::reuse::DeviceBuffers;
+use crate::report::text::counted;
 use crate::trace::WorkloadRun;
 
 /// The key of the note that tells which bundled workload ran.
@@ -101,7 +102,14 @@ impl Survey {
                 Err(error) => damage = Some(error),
             }
         }
+        let read = reader.offset();
         survey.bytes = reader.skip_rest()?;
+        if reader.ending() == Some(Ending::Complete) && survey.bytes > read {
+            survey.remarks.push(format!(
+                "{} behind the end of the recording were not read: perhaps the file holds another one",
+                counted(survey.bytes - read, "byte", "bytes")
+            ));
+        }
         survey.ending = damage.map_or_else(|| Ok(reader.ending().unwrap_or(Ending::Unfinished)), Err);
         Ok(survey)
     }

@@ -37,6 +37,7 @@ use std::io::{self, Read};
 use super::{ImportError, Notes};
 use crate::import::notes::Kind;
 use crate::progress::{Cancelled, Unwatched, Watch, Watched, was_cancelled};
+use crate::report::text::counted;
 use crate::trace::Trace;
 use collect::Collector;
 use event::{Found, event, next_event};
@@ -111,6 +112,8 @@ enum Step {
     More,
     /// What stands here cannot be read.
     Fault(usize),
+    /// The outermost value is closed.
+    Closed,
     /// The text was read.
     Done,
 }
@@ -170,6 +173,10 @@ impl<'w, R: Read> Reader<'w, R> {
                     self.window.advance(self.at);
                     self.at = 0;
                 }
+                Step::Closed => {
+                    self.behind();
+                    return self.finish();
+                }
                 Step::Done => return self.finish(),
                 Step::Go | Step::Fault(_) => {}
             }
@@ -221,7 +228,10 @@ impl<'w, R: Read> Reader<'w, R> {
     fn top(&mut self, first: bool) -> Step {
         let mut lexer = Lexer::new(self.window.text(), self.at);
         let step = match lexer.key(first) {
-            Ok(None) => return Step::Done,
+            Ok(None) => {
+                self.at = lexer.at();
+                return Step::Closed;
+            }
             Ok(Some(key)) => match lexer.peek() {
                 Ok(b'[') if key == b"traceEvents" => {
                     lexer.step();
@@ -268,7 +278,10 @@ impl<'w, R: Read> Reader<'w, R> {
                 b']' if self.bare => {
                     lexer.step();
                     return match lexer.peek() {
-                        Err(_) if self.window.is_last() => Step::Done,
+                        Err(_) if self.window.is_last() => {
+                            self.at = lexer.at();
+                            Step::Closed
+                        }
                         Err(_) => {
                             self.at = from;
                             Step::More
@@ -381,6 +394,33 @@ impl<'w, R: Read> Reader<'w, R> {
                 self.cut(end, "it ends early")
             }
             Place::Start | Place::Lost => Step::Done,
+        }
+    }
+
+    /// Reads what stands behind the outermost value: the source may fail there, as one whose checksum differs does, and
+    /// more than one recording may be in the file.
+    fn behind(&mut self) {
+        let mut more = None;
+        loop {
+            let is_text = |byte: &u8| !byte.is_ascii_whitespace() && *byte != 0;
+            let found = self.window.text()[self.at..].iter().position(is_text);
+            more = more.or(found.map(|place| self.position(self.at + place)));
+            if self.window.is_last() {
+                break;
+            }
+            self.window.advance(self.window.text().len());
+            self.at = 0;
+        }
+        let end = self.position(self.window.text().len());
+        if let Some(failure) = self.window.failure().filter(|failure| !was_cancelled(failure)) {
+            self.collector.warn(format!("the file is damaged: {failure} at byte {end} of its text"));
+            self.damaged_at.get_or_insert(end);
+        }
+        if let Some(at) = more {
+            let left = counted(end - at, "byte", "bytes");
+            self.collector
+                .warn(format!("{left} of text behind the end of the recording, from byte {at} on, were not read"));
+            self.damaged_at.get_or_insert(at);
         }
     }
 

@@ -5,6 +5,7 @@ use cupti::spool::{Drops, End, Ending, Reader, Status, Text, Writer};
 use super::super::{ConvertError, Survey, trace_from_bytes, trace_from_spools};
 use super::{Bytes, DEVICE_NAME, call, convert, device, header, joined, kernel, spool};
 use crate::analysis::{Options, analyze};
+use crate::report::text::counted;
 
 #[test]
 fn losses_are_counted_and_told() {
@@ -59,6 +60,19 @@ fn a_spool_cut_anywhere_gives_its_whole_buffers() {
         assert_eq!(trace.meta.losses.damaged_at, damaged_at, "cut at {length}");
         assert_eq!((trace.ops.len(), trace.calls.len()), (kept, kept), "cut at {length}");
         assert_eq!(trace.meta.warnings.is_empty(), length == whole.len());
+    }
+}
+
+#[test]
+fn what_stands_behind_the_end_of_a_spool_is_told() {
+    let buffer = joined(&[call(0, 10, 211, 1), kernel(20, 30, 7, 1)]);
+    let one = spool(&header(4242), &[buffer]);
+    assert!(!convert(&one).meta.warnings.iter().any(|warning| warning.contains("behind")));
+    for more in [&one[..], b"x"] {
+        let both = convert(&[&one, more].concat());
+        assert_eq!(both.ops.len(), 1);
+        let said = format!("{} behind the end of the recording", counted(more.len() as u64, "byte", "bytes"));
+        assert!(both.meta.warnings.iter().any(|warning| warning.starts_with(&said)), "{:?}", both.meta.warnings);
     }
 }
 
