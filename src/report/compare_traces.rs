@@ -375,7 +375,7 @@ mod tests {
             report,
         });
         let compare = Compare::of_traces(&traces).unwrap();
-        assert_eq!((compare.answer_checked, compare.answers_agree), (false, None));
+        assert_eq!((compare.answer_checked, compare.answers_agree), (true, Some(true)));
         assert_eq!(compare.workload.as_deref(), Some("scalar-readback"));
         assert_eq!(compare.warnings, ["The fact driver differs: 570.86.15 in sync, 580.1 in graph."]);
         assert!(!compare.machine.contains_key("driver") && compare.machine.contains_key("GPU"));
@@ -429,6 +429,7 @@ mod tests {
             assert_eq!((row.contains("(!)"), row.contains('×')), (apart.is_some(), apart.is_none()), "{text}");
             let other_answer = apart.is_some_and(|apart| apart.contains("answer"));
             assert_eq!(compare.answers_differ().is_some(), other_answer);
+            assert_eq!(compare.answers_agree == Some(false), other_answer);
             assert_eq!(text.contains("other cannot be compared"), apart.is_some() && !other_answer, "{text}");
             assert_eq!(text.contains("DO NOT COMPUTE THE SAME ANSWER"), other_answer, "{text}");
         }
@@ -441,12 +442,16 @@ mod tests {
         let unknown = "Whether the variants compute the same answer is not known";
         let differ = "THE VARIANTS DO NOT COMPUTE THE SAME ANSWER: one gives 1.5, two gives 2.5.";
         let mut all = [same, unknown, differ];
-        for (answers, said) in
-            [(["1.5", "1.5"], same), (["1.5", ""], unknown), (["", ""], unknown), (["1.5", "2.5"], differ)]
-        {
+        for (answers, said, checked, agree) in [
+            (["1.5", "1.5"], same, true, Some(true)),
+            (["1.5", ""], unknown, false, None),
+            (["", ""], unknown, false, None),
+            (["1.5", "2.5"], differ, true, Some(false)),
+        ] {
             let reports = [report("one", answers[0]), report("two", answers[1])];
             let traces = [0, 1].map(|at| ComparedTrace { path: "t", aligned: &by_count, report: &reports[at] });
             let compare = Compare::of_traces(&traces).unwrap();
+            assert_eq!((compare.answer_checked, compare.answers_agree), (checked, agree), "{answers:?}");
             let mut text = Vec::new();
             crate::report::text::render_compare(&compare, &mut text, crate::report::text::Style::PLAIN).unwrap();
             let text = String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");

@@ -47,9 +47,10 @@ pub struct Compare {
     /// The machine and versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub machine: BTreeMap<String, String>,
-    /// Whether the answers of all variants were compared.
+    /// Whether the answers of all variants are known and were compared.
     pub answer_checked: bool,
-    /// Whether they are the same; `null` when not compared. The figures mean nothing when they differ.
+    /// Whether they are the same; `false` also where only some are known and those differ, `null` where those do not. The
+    /// figures mean nothing when they differ.
     pub answers_agree: Option<bool>,
     /// Each variant; the first is what the others are compared with.
     pub variants: Vec<Variant>,

@@ -169,9 +169,14 @@ impl Compare {
             variants.push(variant(name, &runs));
         }
         let first = variants.first().ok_or(CompareError::NoRepetition)?.clone();
-        let agree = variants.iter().all(|variant| variant.answers.len() == 1 && variant.answers == first.answers);
-        let answers_agree = (from == Origin::Live).then_some(agree);
-        if answers_agree != Some(false) {
+        // A live run without an answer has failed; a trace need not hold one.
+        let known = || variants.iter().filter(|variant| from == Origin::Live || !variant.answers.is_empty());
+        let answer_checked = known().count() == variants.len();
+        let agree = known().all(|variant| variant.answers.len() == 1)
+            && known().zip(known().skip(1)).all(|(one, next)| one.answers == next.answers);
+        let answers_agree = if agree { answer_checked.then_some(true) } else { Some(false) };
+        // Of traces, each that differs from the first is told by itself.
+        if from == Origin::Traces || answers_agree != Some(false) {
             for (index, variant) in variants.iter_mut().enumerate() {
                 variant.speedup = speedup(&first, variant);
                 if let (0, Some(speedup)) = (index, &mut variant.speedup) {
@@ -187,7 +192,7 @@ impl Compare {
             workload,
             options,
             machine,
-            answer_checked: from == Origin::Live,
+            answer_checked,
             answers_agree,
             variants,
             skipped,
@@ -195,20 +200,12 @@ impl Compare {
         })
     }
 
-    /// The error to end with when the answers differ: those that were compared or, of traces, those that some of them hold.
+    /// The error to end with when the answers differ, or those that some of the traces hold.
     pub fn answers_differ(&self) -> Option<AnswersDiffer> {
-        let told = |variant: &&Variant| self.from == Origin::Live || !variant.answers.is_empty();
-        let mut known = self.variants.iter().filter(told);
-        let differ = match (self.answers_agree, known.next()) {
-            (Some(agree), _) => !agree,
-            (None, Some(first)) => known.any(|variant| variant.answers != first.answers),
-            (None, None) => false,
-        };
-        let answers = || {
-            let told = self.variants.iter().filter(told);
-            told.map(|variant| (variant.variant.clone(), variant.answers.clone())).collect()
-        };
-        differ.then(|| AnswersDiffer { answers: answers() })
+        let told = self.variants.iter().filter(|variant| self.from == Origin::Live || !variant.answers.is_empty());
+        (self.answers_agree == Some(false)).then(|| AnswersDiffer {
+            answers: told.map(|variant| (variant.variant.clone(), variant.answers.clone())).collect(),
+        })
     }
 }
 

@@ -256,14 +256,14 @@ fn worth(compare: &Compare, out: &mut dyn Write, style: Style) -> io::Result<()>
 
 fn notes(compare: &Compare) -> Vec<String> {
     let mut notes = Vec::new();
-    match compare.answers_agree {
-        Some(true) => {
+    match (compare.from, compare.answers_agree) {
+        (Origin::Live, Some(true)) => {
             let answer = compare.variants.first().and_then(|variant| variant.answers.first());
             let answer = answer.map_or_else(String::new, |answer| format!(": {answer}"));
             notes.push(format!("All variants computed the same answer{answer}."));
         }
-        Some(false) => {}
-        None => notes.extend(held_answers(compare)),
+        (_, Some(false)) => {}
+        _ => notes.extend(held_answers(compare)),
     }
     match compare.from {
         Origin::Live => notes.push(repetitions(compare)),
