@@ -61,7 +61,8 @@ impl Limit {
     }
 }
 
-/// A share of a whole, exact to a billionth: `0.3`, `30%`.
+/// A share of a whole: `0.3`, `30%`. What is finer than a billionth is rounded up, so that no share exceeds itself, however
+/// many digits it is written with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Share {
     billionths: u64,
@@ -177,7 +178,8 @@ impl FromStr for Share {
             Some(number) => (number, Self::WHOLE / 100),
             None => (text, Self::WHOLE),
         };
-        let billionths = scaled(number, scale).ok_or_else(|| LimitError::Share(text.to_owned()))?;
+        let (whole, finer) = scaled(number, scale).ok_or_else(|| LimitError::Share(text.to_owned()))?;
+        let billionths = whole.saturating_add(u64::from(finer));
         if billionths > Self::WHOLE {
             return Err(LimitError::TooMuch(text.to_owned()));
         }
@@ -223,12 +225,13 @@ pub fn parse_time(text: &str) -> Result<Ns, LimitError> {
     let trimmed = text.trim();
     let unit = UNITS.iter().find_map(|&(unit, size)| Some((trimmed.strip_suffix(unit)?, size)));
     let (number, size) = unit.unwrap_or((trimmed, 1));
-    let ns = scaled(number, size).and_then(|ns| i64::try_from(ns).ok());
+    let ns = scaled(number, size).and_then(|(ns, _)| i64::try_from(ns).ok());
     ns.map(Ns).ok_or_else(|| LimitError::Time(text.to_owned()))
 }
 
-/// A plain decimal number times `scale`, cut to an integer; `None` when it is not one or does not fit.
-fn scaled(number: &str, scale: u64) -> Option<u64> {
+/// A plain decimal number times `scale`, cut to an integer, and whether something was cut; `None` when it is not one or does
+/// not fit.
+fn scaled(number: &str, scale: u64) -> Option<(u64, bool)> {
     let number = number.trim();
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -237,13 +240,14 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
     }
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let mut sum = whole.checked_mul(scale)?;
-    let mut place = scale;
+    let (mut place, mut finer) = (scale, false);
     for digit in fraction.bytes() {
         // Places are powers of ten, so each digit's share is exact until it is less than one.
         place /= 10;
         sum = sum.checked_add(u64::from(digit - b'0') * place)?;
+        finer |= place == 0 && digit != b'0';
     }
-    Some(sum)
+    Some((sum, finer))
 }
 
 #[cfg(test)]
@@ -273,6 +277,21 @@ mod tests {
             assert!(share.is_exceeded(Ns(percent * 1_000_000_000 + 1), Ns(100_000_000_000)), "{percent}");
         }
         assert!(!"100%".parse::<Share>().unwrap().is_exceeded(Ns::MAX, Ns::MAX));
+    }
+
+    /// As the JSON of a report writes the idle share, which a gate may be given as its limit.
+    #[test]
+    fn a_share_is_not_exceeded_by_itself_with_all_its_digits() {
+        for whole in [3, 7, 9_213_712, 98_765_432_101, 1_000_000_000_000_007] {
+            for part in (0..50).map(|step| whole / 50 * step + step % whole).filter(|&part| part <= whole) {
+                let limit: Share = (part as f64 / whole as f64).to_string().parse().unwrap();
+                assert!(!limit.is_exceeded(Ns(part), Ns(whole)), "{part} of {whole}");
+                let more = part + whole / 100_000_000 + 1;
+                assert!(limit.is_exceeded(Ns(more), Ns(whole)), "{more} of {whole}, where {part} are allowed");
+            }
+        }
+        assert_eq!("1.0000000001".parse::<Share>(), Err(LimitError::TooMuch("1.0000000001".to_owned())));
+        assert_eq!("0.30000000000".parse::<Share>(), "30%".parse());
     }
 
     #[test]
