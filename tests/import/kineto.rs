@@ -400,6 +400,26 @@ fn what_is_no_trace_is_refused_in_one_line() {
     }
 }
 
+/// One quotation mark that is missing must not make an op of nothing, with nothing said.
+#[test]
+fn an_event_without_one_of_its_quotation_marks_is_whole_or_told() {
+    let events = pairs(3);
+    let whole = read(trace_of(&events)).unwrap();
+    let times = |trace: &Trace| -> Vec<_> { trace.ops.indices().map(|op| trace.ops.interval(op)).collect() };
+    let mut places = 0;
+    for (index, event) in events.iter().enumerate() {
+        for (place, _) in event.match_indices('"') {
+            let mut changed = events.clone();
+            changed[index].remove(place);
+            let trace = read(trace_of(&changed)).unwrap();
+            let told = trace.meta.losses.unreadable_records > 0 || trace.meta.losses.is_damaged();
+            assert!(told || (times(&trace) == times(&whole) && trace.calls.len() == 3), "{}", changed[index]);
+            places += 1;
+        }
+    }
+    assert!(places > 100, "{places}");
+}
+
 #[test]
 fn ids_are_numbers_in_quotation_marks_and_names_too() {
     let call = |pid: &str, tid: &str, ts: i64| {

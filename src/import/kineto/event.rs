@@ -193,13 +193,13 @@ pub(super) fn event<'a>(lexer: &mut Lexer<'a>, own: bool) -> Result<Event<'a>, T
         first = false;
         match key {
             b"ph" => {
-                if let Value::Text(text) = lexer.value()? {
+                if let Value::Text(text) = word(lexer)? {
                     event.phase = text.raw.first().copied().unwrap_or(0);
                     event.is_event = true;
                 }
             }
             b"cat" => {
-                if let Value::Text(text) = lexer.value()? {
+                if let Value::Text(text) = word(lexer)? {
                     event.category = Category::of(text.raw);
                     event.category_text = Some(text);
                 }
@@ -221,6 +221,14 @@ pub(super) fn event<'a>(lexer: &mut Lexer<'a>, own: bool) -> Result<Event<'a>, T
     }
     event.oddities = lexer.oddities;
     Ok(event)
+}
+
+/// A value that only profilers write: a quotation mark in it was to end it, or another value.
+fn word<'a>(lexer: &mut Lexer<'a>) -> Result<Value<'a>, Trouble> {
+    match lexer.value()? {
+        Value::Text(text) if text.raw.contains(&b'"') => Err(Trouble::Syntax(lexer.at())),
+        value => Ok(value),
+    }
 }
 
 fn arguments<'a>(lexer: &mut Lexer<'a>, into: &mut Arguments<'a>, own: bool) -> Result<(), Trouble> {
@@ -324,7 +332,7 @@ pub(super) fn next_event(text: &[u8], from: usize, before: Option<u8>, last: boo
         if before.is_some_and(|byte| !matches!(byte, b',' | b'[' | b'}')) {
             continue;
         }
-        if begins_event(&text[at + 1..]) {
+        if begins_with_key(text[at + 1..].trim_ascii_start()) {
             return Found::At(at);
         }
         if at >= tail && !last {
@@ -334,8 +342,9 @@ pub(super) fn next_event(text: &[u8], from: usize, before: Option<u8>, last: boo
     Found::NoneBefore(text.len())
 }
 
-fn begins_event(behind_brace: &[u8]) -> bool {
-    let Some(key) = behind_brace.trim_ascii_start().strip_prefix(b"\"") else { return false };
+/// Whether the text begins with a key that events have.
+pub(super) fn begins_with_key(text: &[u8]) -> bool {
+    let Some(key) = text.strip_prefix(b"\"") else { return false };
     let Some(len) = key.iter().take(8).position(|&byte| byte == b'"') else { return false };
     EVENT_KEYS.contains(&&key[..len]) && key[len + 1..].trim_ascii_start().starts_with(b":")
 }

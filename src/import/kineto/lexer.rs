@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use super::event::begins_with_key;
+
 /// Values nested deeper than this are taken for damage. A kept event nests three deep.
 const MAX_DEPTH: u32 = 64;
 
@@ -262,6 +264,13 @@ impl<'a> Lexer<'a> {
                     let raw = &self.text[from..self.at];
                     self.at += 1;
                     return Ok(Text { raw, escaped });
+                }
+                // The mark that should have closed it is missing, and it would swallow what the event says of itself.
+                Some(b'"')
+                    if self.text[from..self.at].trim_ascii_end().ends_with(b",")
+                        && begins_with_key(&self.text[self.at..]) =>
+                {
+                    return Err(Trouble::Syntax(self.at));
                 }
                 Some(b'"') => {
                     self.oddities.note(Oddity::Quote);
