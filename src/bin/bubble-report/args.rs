@@ -241,7 +241,7 @@ pub(crate) struct WindowArgs {
     /// Look from the first start to the last end of the ranges with this name
     #[arg(long, value_name = "NAME", conflicts_with = "iteration")]
     pub(crate) nvtx: Option<String>,
-    /// Look at one iteration of the repeating launch sequence, counted from 0
+    /// Look at one iteration of the repeating launch sequence, counted from 0, up to and with the op that begins the next
     #[arg(long, value_name = "N")]
     pub(crate) iteration: Option<usize>,
 }
