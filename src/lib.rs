@@ -14,4 +14,5 @@ pub mod open;
 pub mod progress;
 pub mod report;
 pub mod signals;
+pub mod threads;
 pub mod trace;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use crate::progress::{Cancelled, Until};
+use crate::threads::at_once;
 use crate::trace::{CallIdx, Detail, DeviceIdx, Interval, MemoryKind, Ns, OpIdx, Trace};
 
 use super::calls::{CallClasses, Drainers, HostGaps};
@@ -11,7 +12,7 @@ use super::captures::Captures;
 use super::cause::{Cause, SegmentKind};
 use super::host::{HostTimeline, RangeStacks};
 use super::options::Constants;
-use super::parallel::{both, in_order};
+use super::parallel::in_order;
 use super::partition::{Gap, Sweep};
 use super::peers::PeerWaits;
 use super::result::{Bubble, DeviceAnalysis, Segment};
@@ -41,7 +42,7 @@ impl Host {
         until: Until<'_>,
         meanwhile: impl FnOnce(&CallClasses) -> Result<R, Cancelled> + Send,
     ) -> Result<(Self, R), Cancelled> {
-        let ((waits, classes), (captures, ranges, host_functions, usual_launch)) = both(
+        let ((waits, classes), (captures, ranges, host_functions, usual_launch)) = at_once(
             || {
                 let waits = Waits::new(trace);
                 let classes = CallClasses::new(trace, &waits);
@@ -50,7 +51,7 @@ impl Host {
             || (Captures::new(trace), RangeStacks::new(trace), host_functions(trace), usual_launch(trace)),
         );
         until.check()?;
-        let (found, host) = both(
+        let (found, host) = at_once(
             || meanwhile(&classes),
             || {
                 let timeline = HostTimeline::new(trace, &classes, &captures);

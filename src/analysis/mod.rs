@@ -58,6 +58,7 @@ pub use sync_cost::site_name;
 use std::sync::Arc;
 
 use crate::progress::{Cancelled, Until, uncancelled};
+use crate::threads::at_once;
 use crate::trace::{DeviceIdx, Interval, Ns, Trace};
 
 /// Analyses the part of `trace` that `options` ask for. [`full`] adds what only the replay can tell.
@@ -83,7 +84,7 @@ fn analyze_until(trace: &Trace, options: &Options, until: Until<'_>) -> Result<(
         Ok(DeviceAnalysis { peer_waits: peer_waits.remove(&device).unwrap_or_default(), ..found })
     });
     let devices: Vec<DeviceAnalysis> = explained.collect::<Result<_, Cancelled>>()?;
-    let (sync_calls, rest) = parallel::both(
+    let (sync_calls, rest) = at_once(
         || sync_cost::rows(trace, bounds, &devices, &host, until),
         || {
             let launches = launches::launches(trace, bounds, &devices, &host.captures);

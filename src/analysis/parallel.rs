@@ -1,10 +1,11 @@
-//! Work on several threads.
+//! Work on several threads, the results of which are taken in order.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
-use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
+
+use crate::threads::on_several;
 
 /// More threads than this gain little: memory is what limits.
 const MAX_THREADS: usize = 8;
@@ -35,25 +36,12 @@ pub(super) fn in_order<I: Send, R: Send>(
             }
         }
     };
-    thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
-        run();
-        others.into_iter().for_each(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-    });
+    on_several(threads, run);
 }
 
 /// A panic on one thread ends the others' work soon enough; it is resumed when all have ended.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Does two things at once.
-pub(super) fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
-    thread::scope(|scope| {
-        let one = scope.spawn(one);
-        let other = other();
-        (one.join().unwrap_or_else(|panic| resume_unwind(panic)), other)
-    })
 }
 
 #[cfg(test)]

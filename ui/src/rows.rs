@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bubblescope::analysis::{Analysis, DeviceAnalysis};
+use bubblescope::threads::on_several;
 use bubblescope::trace::{
     CallIdx, Detail, DeviceIdx, Interval, MemoryKind, OpIdx, OpKind, ProcessIdx, RangeIdx, StreamIdx, StreamKind,
     ThreadIdx, Trace,
@@ -357,12 +358,7 @@ fn fill(trace: &Arc<Trace>, sections: &mut [Section]) {
             row.fill(trace, &tones);
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 1..workers {
-            scope.spawn(work);
-        }
-        work();
-    });
+    on_several(workers, work);
 }
 
 fn op_piece(trace: &Trace, tones: &Tones, op: OpIdx) -> Piece {

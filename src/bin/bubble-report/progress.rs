@@ -16,7 +16,7 @@ pub(crate) fn bar(steps: u64) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({eta} left)") {
         bar.set_style(style);
     }
-    bar.enable_steady_tick(Duration::from_millis(250));
+    tick(&bar);
     bar
 }
 
@@ -27,8 +27,15 @@ pub(crate) fn spinner(message: &'static str) -> ProgressBar {
         spinner.set_style(style);
     }
     spinner.set_message(message);
-    spinner.enable_steady_tick(Duration::from_millis(250));
+    tick(&spinner);
     spinner
+}
+
+/// Lets it move, which takes a thread of its own: not for what nobody sees.
+fn tick(bar: &ProgressBar) {
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(Duration::from_millis(250));
+    }
 }
 
 /// Shows a sign of life during work of unknown length.

@@ -12,6 +12,7 @@ use bubblescope::open::{OpenError, recordings_in};
 use bubblescope::progress::Unwatched;
 use bubblescope::report::Report;
 use bubblescope::report::ranks::Ranks;
+use bubblescope::threads::on_several;
 use bubblescope::trace::Trace;
 use bubblescope::trace::file::TraceFileError;
 
@@ -161,20 +162,16 @@ fn analyse_all(files: &[File], window: &WindowArgs, analyse: Analyse<'_>) -> Vec
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Result<Report, Refusal>>>> = Mutex::new(files.iter().map(|_| None).collect());
     let threads = thread::available_parallelism().map_or(1, usize::from).min(files.len());
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some((index, file)) = {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    files.get(index).map(|file| (index, file))
-                } {
-                    let result = one(file, window, analyse);
-                    if let Ok(mut results) = results.lock() {
-                        results[index] = Some(result);
-                    }
-                    bar.inc(1);
-                }
-            });
+    on_several(threads, || {
+        while let Some((index, file)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            files.get(index).map(|file| (index, file))
+        } {
+            let result = one(file, window, analyse);
+            if let Ok(mut results) = results.lock() {
+                results[index] = Some(result);
+            }
+            bar.inc(1);
         }
     });
     bar.finish_and_clear();

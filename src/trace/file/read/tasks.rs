@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use super::{TraceFileError, damaged};
+use crate::threads::on_several;
 
 /// Results of the tasks that read the rows.
 type Slot<T> = Option<Result<T, TraceFileError>>;
@@ -24,12 +25,7 @@ pub(super) fn run_all(tasks: Vec<Box<dyn FnOnce() + Send + '_>>) {
             }
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 1..workers {
-            scope.spawn(work);
-        }
-        work();
-    });
+    on_several(workers, work);
 }
 
 /// Makes a list of tasks that each fill a slot of their own.
