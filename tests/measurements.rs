@@ -168,6 +168,52 @@ fn what_recording_adds_is_compared_without_the_program_itself() {
     }
 }
 
+/// Graphs launched each 100 µs, 40 µs of it inside the launch. With each 50th the thread takes another buffer, on which another
+/// thread works: the next two launches take 60 and 30 µs more. In between a launch that hangs, and other launches for some time.
+const LAUNCHES: &str = r"
+import sys
+sys.path.insert(0, sys.argv[1])
+import buffer_changes
+rows, at = [], 0
+def row(kind, tid, length, name='', category=''):
+    rows.append({'kind': kind, 'tid': tid, 'start_ns': str(at), 'dur_ns': str(length), 'name': name, 'category': category})
+for number in range(1000):
+    place = number % 50
+    more = {1: 60000, 2: 30000}.get(place, 0)
+    row('call', '7', 40000 + more, 'cudaGraphLaunch_v10000' if not 500 <= number < 520 else 'cudaLaunchKernel_v7000')
+    if place == 0:
+        at += 5000
+        row('overhead', '7', 2000, category='profiler-buffer')
+        at += 60000
+        row('overhead', '9', 200000, category='profiler-buffer')
+        row('overhead', '7', 1000, category='lazy-loading')
+        at -= 65000
+    at += 100000 + more + (5000000 if number == 730 else 0)
+print(buffer_changes.behind_changes(rows))
+print(buffer_changes.behind_changes(rows[:300]))
+";
+
+#[test]
+fn launches_behind_a_change_of_buffers_are_told_from_the_others() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/measure");
+    let output =
+        Command::new("python3").env("PYTHONDONTWRITEBYTECODE", "1").args(["-c", LAUNCHES]).arg(&scripts).output();
+    let Ok(output) = output else {
+        println!("skipped: no python3");
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let usual = "100000, ".repeat(28) + "100000]";
+    // Of the 20 buffers, the first belongs to the warm-up, two to other launches, and the last has no end.
+    let expected = format!(
+        "{{'changes': 16, 'launches': 50, 'usual_ns': 100000, 'usual_inside_ns': 40000, \
+         'behind_ns': [100000, 160000, 130000, {usual}, 'inside_ns': [40000, 100000, 70000, {}, 'said_by_cupti_ns': 200000}}\nNone\n",
+        usual.replace("100000", "40000")
+    );
+    assert_eq!(text, expected);
+}
+
 /// What a script is for and how it is called can be asked of it.
 #[test]
 fn scripts_say_how_they_are_called() {

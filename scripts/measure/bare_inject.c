@@ -6,10 +6,12 @@
 //   BARE_LEAVE_OUT    names of API calls that are not recorded, comma-separated, without their version suffix
 //   BARE_PER_THREAD   0 or 1: per-thread activity buffers (CUPTI's own default when unset)
 //   BARE_BUFFER, BARE_DEVICE_BUFFER, BARE_DEVICE_BUFFERS   bytes of a buffer, and of how many on the device
+//   BARE_FLUSH        how often buffers that are full are asked for, ms; only at the end when unset. Without, the buffers of
+//                     threads that launch no more stay with CUPTI, which gives the others back in many small steps
 //   BARE_PINNED       1: the buffers on the device are in page-locked memory of the host instead
 //   BARE_DEVICE_LIMIT how many buffers on the device there may be in a context
 //   BARE_CLOCK        1: CUPTI reads a clock of the client's, which `bare_switch` changes while the program runs: 0, as at the
-//                     start, the system's, 1 the processor's counter. It counts how often each was read
+//                     start, the system's, 1 the processor's counter. It counts how often each was read. 2: that one from the start
 //   BARE_ZERO         who makes a buffer zero: `after`, the thread that gets it back (when unset), `past`, the same without
 //                     taking it into its processor's cache, `before`, the thread that asks for it, or `cupti`
 //   BARE_RAW          1: times of kernels by the GPU's own clock, which Nsight Systems asks for as well; no header describes
@@ -24,6 +26,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -41,6 +44,7 @@ static size_t buffer_bytes = 8u << 20;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *pool[POOL];
 static int ready;
+static volatile int asked_for, ending;
 static long kinds[KINDS], records, bytes, buffers, dropped, untimed;
 static int checks_times;
 static enum { AFTER, PAST, BEFORE, CUPTI } zeroed;
@@ -100,6 +104,7 @@ static int at_most(void) {
 }
 
 static void CUPTIAPI requested(uint8_t **buffer, size_t *size, size_t *max_records) {
+    asked_for = 1;
     pthread_mutex_lock(&lock);
     *buffer = ready > 0 ? pool[--ready] : NULL;
     pthread_mutex_unlock(&lock);
@@ -142,8 +147,17 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buff
     if (!kept) munmap(buffer, buffer_bytes);
 }
 
+static void *flushing(void *interval) {
+    while (!ending) {
+        usleep((useconds_t)(uintptr_t)interval * 1000);
+        if (asked_for && !ending) cuptiActivityFlushAll(0);
+    }
+    return NULL;
+}
+
 static void at_exit(void) {
     size_t lost = 0;
+    ending = 1;
     cuptiActivityFlushAll(1);
     if (cuptiActivityGetNumDroppedRecords(NULL, 0, &lost) == CUPTI_SUCCESS) dropped += (long)lost;
     pthread_mutex_lock(&lock);
@@ -222,6 +236,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
     if (limit) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, sizeof limit, &limit);
     if (devices) set(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, sizeof devices, &devices);
     checks_times = number("BARE_CHECK_TIMES", 0) != 0;
+    state = number("BARE_CLOCK", 0) > 1;
     if (number("BARE_CLOCK", 0)) own_clock();
     if (number("BARE_RAW", 0)) {
         int result = cuptiActivityEnableRawTimestamps ? (int)cuptiActivityEnableRawTimestamps(1) : -1;
@@ -235,6 +250,9 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
     }
     // Enabling a kind switches all its calls on.
     if (getenv("BARE_LEAVE_OUT")) leave_out(getenv("BARE_LEAVE_OUT"));
+    const size_t interval = number("BARE_FLUSH", 0);
+    pthread_t thread;
+    if (interval && !pthread_create(&thread, NULL, flushing, (void *)(uintptr_t)interval)) pthread_detach(thread);
     atexit(at_exit);
     return 1;
 }

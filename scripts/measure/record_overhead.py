@@ -7,14 +7,15 @@
 
 `measure` runs programs under every condition at once, which take turns in pieces, until the budget is used up, two
 sets of processes after one another. Its parts: `programs` (C++ loops), `torch`, and `settings`; `stays` (what stays after
-recording has ended) runs a process after another; by `--only` also `clock` (CUPTI with another clock) and `device` (its buffers on the device). `memory` watches a program at
+recording has ended) runs a process after another; by `--only` also `clock` (CUPTI with another clock), `device` (its buffers on the device),
+`torch_settings`, and `changes` (what it costs that a buffer is full). `memory` watches a program at
 the highest rate for minutes, its memory and the file: for some seconds alone, recorded, and under the bare client, which
 has CUPTI's own memory and nothing of ours. Both need a GPU, nvcc and bubble-report on the PATH. `write` makes the document of the figures, anywhere.
 """
 
 import argparse, json, os, pathlib, random, select, shutil, signal, subprocess, sys, tempfile, threading, time
 
-import machine, spool
+import buffer_changes, machine, spool
 from machine import HERE, say
 
 REPETITIONS = 5
@@ -50,7 +51,8 @@ def bare_environment(client, kinds, request, left_out, per_thread=1):
         found["BARE_LEAVE_OUT"] = ",".join(sorted({name.split("_v")[0] for name in left_out}))
     config = request.get("config", {})
     for variable, key in (("BARE_BUFFER", "buffer_bytes"), ("BARE_DEVICE_BUFFER", "device_buffer_bytes"),
-                          ("BARE_DEVICE_BUFFERS", "device_buffers"), ("BARE_DEVICE_LIMIT", "device_buffer_limit")):
+                          ("BARE_DEVICE_BUFFERS", "device_buffers"), ("BARE_DEVICE_LIMIT", "device_buffer_limit"),
+                          ("BARE_FLUSH", "flush_interval")):
         if key in config:
             found[variable] = str(config[key])
     return found
@@ -186,11 +188,12 @@ class Standing:
         """Lets it end."""
         os.close(self.to)
 
-    def end(self):
-        """Waits for its end; what its recorder wrote."""
+    def end(self, look=None):
+        """Waits for its end; what its recorder wrote, at which `look` has a look."""
         found = {}
         if self.job:
             found = written(self.folder, ended(self.job)[1])
+            look(self.folder) if look else None
         os.close(self.answers)
         shutil.rmtree(self.folder, ignore_errors=True) if self.folder else None
         for path in self.pipes:
@@ -354,6 +357,38 @@ def settings(bench, repetitions, deadline):
     return turns(bench, conditions, LOOPS, repetitions, deadline)
 
 
+def torch_settings(bench, repetitions, deadline):
+    """Some of them on PyTorch, and what Nsight Systems sets otherwise under the bare client."""
+    theirs = {"kinds": [1, 2, 4, 5, 10, 17, 38, 39, 48, 52]}
+    ours = {"bubblescope": {}, "host buffers of 2 MiB": {"buffer_bytes": 2 * MiB, "buffers": 16}, "host buffers of 8 MiB": {"buffer_bytes": 8 * MiB, "buffers": 8},
+            "flush each 1 s": {"flush_interval": 1000}}
+    bare = {"bare": ({}, {}), "bare, flushed at the end only": ({}, {"BARE_FLUSH": "0"}), "bare, one buffer for all threads": ({"per_thread": 0}, {}),
+            "bare, kernels": ({"kinds": [10]}, {}), "bare, host buffers of 2 MiB": ({}, {"BARE_BUFFER": str(2 * MiB)}),
+            "bare, Nsight Systems' kinds": (theirs, {}), "bare, the processor's counter as clock": ({}, {"BARE_CLOCK": "2"}),
+            "bare, times by the GPU's clock": ({}, {"BARE_RAW": "1"}), "bare, these three": (theirs, {"BARE_RAW": "1", "BARE_CLOCK": "2"})}
+    program = [sys.executable, str(HERE / "torch_bench.py")]
+    conditions = {"off": (program,), "nsys": (program,)} | {
+        name: (program, lambda folder, config=config: machine.injected(bench.library, bench.request, folder, config)) for name, config in ours.items()} | {
+        name: (program, lambda folder, options=options, extra=extra: bench.bare_environment(**options) | extra) for name, (options, extra) in bare.items()}
+    return turns(bench, conditions, ("inference",), repetitions, deadline)
+
+
+def changes(bench, repetitions, deadline):
+    """What it costs that a buffer is full, as recordings themselves tell it."""
+    found = {}
+    for name, program, piece, count in (("synced", [str(bench.program)], "synced", 6), ("inference", [sys.executable, str(HERE / "torch_bench.py")], "inference", 4)):
+        for size in (MiB // 2, 2 * MiB):
+            config = {"buffer_bytes": size, "buffers": 32 * MiB // size}
+            one = Standing(bench, "", program, lambda folder: machine.injected(bench.library, bench.request, folder, config))
+            answered = one.answer() is not None and all(one.piece(piece, [processor]) for processor in range(count))
+            one.stop()
+            told = []
+            one.end(lambda folder: told.extend(map(buffer_changes.told_by, folder.glob("*.bubcap"))))
+            if answered and told and told[0]:
+                found[f"{name}, {size >> 10} KiB"] = told[0]
+    return found
+
+
 def clock(bench, repetitions, deadline):
     """Another clock than the system's under the bare client: the same process with both."""
     def job(extra):
@@ -376,7 +411,7 @@ def device(bench, repetitions, deadline):
 
 
 USUAL = {"programs": programs, "torch": torch, "stays": stays, "settings": settings}
-PARTS = USUAL | {"clock": clock, "device": device}
+PARTS = USUAL | {"clock": clock, "device": device, "torch_settings": torch_settings, "changes": changes}
 
 
 def measure(options):

@@ -167,7 +167,7 @@ LONG = 4
 def table(found):
     """A table of settings, and which of them make a difference that every set of processes bears out."""
     runs = found["settings"]
-    sections = [section for section in PARTS["programs"] if all(section in run["figures"] for sets in runs.values() for run in sets)]
+    sections = [section for part in PARTS.values() for section in part if all(section in run["figures"] for sets in runs.values() for run in sets)]
     yield "| setting | " + " | ".join(f"{SECTIONS[section]}, µs | ×" for section in sections) + " |"
     yield "|---|" + "---|---|" * len(sections)
     agreed = []
@@ -188,16 +188,51 @@ def table(found):
                 agreed.append(f"{name}, {SECTIONS[section].removesuffix(', per launch').removesuffix(', per replay')}: {middle[0]:.2f}")
         yield f"| {name} | " + " | ".join(cells) + " |"
     sets = values_of(found, "settings", "bubblescope", sections[0])
+    # Some are measured more than once in a round.
+    rounds = min(len(every(values_of(found, "settings", "bubblescope", section))) for section in sections)
     yield ""
-    yield (f"{len(every(sets))} rounds in {len(sets)} set{'s' if len(sets) > 1 else ''} of processes, in pieces {pieces(found)}, "
+    yield (f"{rounds} rounds in {len(sets)} set{'s' if len(sets) > 1 else ''} of processes, in pieces {pieces(found)}, "
            f"{where(found)}; × is the median of the ratios to the default within a round (95 % of resampled rounds). " + (
                "Beyond chance, and on the same side in every set: " + "; ".join(agreed) + ". Nothing else is."
-               if agreed else "No setting is beyond chance on the same side of its default in every set."))
+               if agreed else "No setting is beyond chance on the same side of its default in every set.") + " " + found.get("remark", "")).rstrip()
 
 
 def pieces(found):
     """How long the pieces of a run are."""
     return f"of some {7 * found['pieces']} to {65 * found['pieces']} ms"
+
+
+# Of the launches behind a change of buffers, those that the table names.
+BEHIND = (1, 2, 3, 4, 5, 8, 16, 32)
+
+
+def changes(found):
+    """What it costs a program that an activity buffer is full."""
+    yield ("When an activity buffer is full, CUPTI takes another, and a thread of CUPTI's works on the full one. Until that is done, the "
+           "program's launches take longer. Recordings tell it themselves; these were made one after another, so only figures within a row "
+           "compare:")
+    yield ""
+    yield ("| work | buffers of | changes | launches to a buffer | one usually takes, µs, and inside the launch | "
+           + " | ".join(f"{place}." for place in BEHIND) + " behind a change | more for a change, µs | for a launch |")
+    yield "|---|---|---|---|---|" + "---|" * len(BEHIND) + "---|---|"
+    for name, row in found["changes"].items():
+        section, size = name.split(", ")
+        yield (f"| {SECTIONS[section]} | {size} | {row['changes']} | {row['launches']} | {number(row['usual_ns'] / 1e3)}, {number(row['usual_inside_ns'] / 1e3)} | "
+               + " | ".join(number(row["behind_ns"][place - 1] / 1e3) for place in BEHIND)
+               + f" | {number(more(row) / 1e3)} | {number(more(row) / row['launches'] / 1e3)} |")
+    yield ""
+    first, late = found["changes"]["synced, 512 KiB"], found["writer_late"]
+    yield (f"Where a launch is most of the work, it takes {number(first['usual_inside_ns'] / 1e3)} µs usually and {number(max(first['inside_ns']) / 1e3)} "
+           "meanwhile. Each record that is worked on costs the program time, so a large buffer costs as much for a launch as a small one or more; where launches "
+           "are few, what a change costs by itself is the larger part, and a large buffer is cheaper. It is not `record`'s own thread: with one that "
+           f"looked for full buffers only every {late['every_ms']} ms, for the {late['name'].replace(', ', ' with buffers of ')}, the first requests behind a change took "
+           f"{', '.join(number(value / 1e3) for value in late['behind_ns'][:4])} µs and the usual one {number(late['usual_ns'] / 1e3)} all the same. "
+           "So this is a floor for a client of CUPTI's that has such buffers; it can only choose their size.")
+
+
+def more(row):
+    """How much longer all launches behind one change take than they usually do, ns."""
+    return sum(row["behind_ns"]) - len(row["behind_ns"]) * row["usual_ns"]
 
 
 def clock(found):
@@ -407,6 +442,7 @@ def write(folder, document):
     chosen = figures("settings.json") or found
     chosen = [run for run in (chosen if isinstance(chosen, list) else [chosen]) if "settings" in run]
     memory_now = figures("memory.json")
+    full = figures("changes.json")
     said = found["machine"]
     needs = "; ".join(f"{SECTIONS[section]}: {count} processors" for section, count in found["needs"].items())
     gpu = said["gpus"][0].split(", ") if said["gpus"] else ["GPU", "?"]
@@ -422,11 +458,11 @@ def write(folder, document):
         "A ratio is the median of those of pieces that took turns, with the values between which 95 % of it lie when the turns are resampled; by set: "
         "for each of the sets of processes. What recording adds is the time beyond that of the program alone. The figures are about that, and since it is "
         "the smaller part, its ratio is known less precisely than that of the whole time. A figure is reached or not where its ratio is on one side of the limit "
-        "beyond chance, and in each set.", "",
+        "beyond chance, and in each set." + (f" {found['remark']}" if found.get("remark") else ""), "",
         "- **off**: the program alone.",
         "- **bubblescope**: what `bubble-report record` sets for a program, with its defaults.",
         "- **bare CUPTI**: `scripts/measure/bare_inject.c`, the smallest client with the same kinds, the same buffers and the "
-        "same calls left out. It counts the records and drops them.",
+        "same calls left out, which asks for full buffers as often. It counts the records and drops them.",
         "- **nsys**: `nsys profile -t cuda -s none --cpuctxsw=none`, `--cuda-graph-trace=node` or `graph`.",
         "- **torch.profiler**: `ProfilerActivity.CUDA`, from before the first piece to behind the last.", "",
         f"Kinds {found['kinds']}; left out at the source: {', '.join(sorted(set(found['left_out'])))}.", "",
@@ -446,6 +482,7 @@ def write(folder, document):
         "After the end CUPTI stays loaded, and what it keeps in the path of a launch costs on.", "",
         *remark(stayed, found["config"]), *stays(stayed), "",
         "## The choice of settings", "", *(settings(chosen) if chosen else ["Not measured."]), "",
+        *(["## Full buffers", "", *changes(full), ""] if full else ()),
     ]
     ticks, seen, sizes = figures("clock.json"), figures("reuse.json"), figures("device.json")
     if ticks:
