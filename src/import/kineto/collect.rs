@@ -168,6 +168,13 @@ impl Collector {
         }
         let name = self.name(event.name.unwrap_or(Text::EMPTY), at, notes);
         match event.category {
+            Category::Kernel | Category::Copy | Category::Memset if !has_device(event) => {
+                self.builder.meta.losses.unreadable_records += 1;
+                notes.count(
+                    ["op is on a device that cannot be: left out", "ops are on devices that cannot be: left out"],
+                    Some(at),
+                );
+            }
             Category::Kernel => self.op(event, OpKind::Kernel, name, start, end),
             Category::Copy => self.op(event, OpKind::Copy, name, start, end),
             Category::Memset => self.op(event, OpKind::Memset, name, start, end),
@@ -417,6 +424,15 @@ pub(super) fn sync_kind(event: &Event<'_>) -> Option<SyncKind> {
         b"context sync" => SyncKind::Context,
         _ => return None,
     })
+}
+
+/// Whether a device can have the number that is given for it.
+fn has_device(event: &Event<'_>) -> bool {
+    match (event.arguments.device, event.process) {
+        (Some(_), _) => true,
+        (None, Id::Number(process)) => !event.arguments.odd_device && u32::try_from(process).is_ok(),
+        (None, _) => !event.arguments.odd_device,
+    }
 }
 
 /// A device or stream from the id that stands in its place: `7`, `"stream 7"`.

@@ -127,6 +127,8 @@ impl Time {
 pub(super) struct Arguments<'a> {
     pub(super) correlation: u64,
     pub(super) device: Option<u32>,
+    /// The device is given, as what no device can be.
+    pub(super) odd_device: bool,
     pub(super) context: Option<u32>,
     /// Negative for "none".
     pub(super) stream: Option<i64>,
@@ -238,7 +240,11 @@ fn arguments<'a>(lexer: &mut Lexer<'a>, into: &mut Arguments<'a>, own: bool) -> 
         first = false;
         match key {
             b"correlation" => into.correlation = whole(lexer.value()?).unwrap_or(0),
-            b"device" => into.device = small(lexer.value()?),
+            b"device" => {
+                let value = lexer.value()?;
+                into.device = small(value);
+                into.odd_device = into.device.is_none() && value != Value::Word(b"null");
+            }
             b"context" => into.context = small(lexer.value()?),
             b"stream" => into.stream = signed(lexer.value()?),
             b"bytes" => into.bytes = whole(lexer.value()?).unwrap_or(0),

@@ -35,7 +35,7 @@ impl Collector {
     ) -> Result<Trace, ImportError> {
         let kept = self.ops.len() + self.syncs.len() + self.overheads.len();
         if kept as u64 + self.calls + self.ranges + self.own_events() == 0 && self.lasting > 0 {
-            return Err(ImportError::NotARecording(self.what_it_is()));
+            return Err(self.nothing(&notes));
         }
         if kept == 0 && self.is_own() {
             return self.into_trace(header, notes, lost, damaged_at, watch);
@@ -131,6 +131,16 @@ impl Collector {
         }
         notes.into_warnings(&mut trace.meta);
         Ok(trace)
+    }
+
+    /// Why nothing can be made of a file that has events.
+    fn nothing(&self, notes: &Notes) -> ImportError {
+        let losses = &self.builder.meta.losses;
+        if losses.unreadable_records + losses.impossible_times + losses.ops_without_time == 0 {
+            return ImportError::NotARecording(self.what_it_is());
+        }
+        let said = notes.sentences().collect::<Vec<_>>().join("; ");
+        ImportError::Damaged(format!("of its {} none can be used: {said}", counted(self.lasting, "event", "events")))
     }
 
     /// What a file is whose events are all of unknown kinds.
