@@ -1,6 +1,6 @@
 //! Figures of the launches, and launches of which no work was recorded.
 
-use crate::trace::{CallIdx, Interval, Ns, ThreadIdx, Trace};
+use crate::trace::{ApiKind, CallIdx, Interval, Ns, OpKind, ThreadIdx, Trace};
 
 use super::bubbles::empty_device_latencies;
 use super::captures::Captures;
@@ -21,6 +21,8 @@ pub(super) struct Launches {
     pub(super) perhaps_captured: u64,
     /// Ops without a known launch.
     pub(super) orphans: u64,
+    /// Ops that launches of graphs submitted, each recorded by itself.
+    pub(super) graph_ops: u64,
 }
 
 /// Looks at every call and op that begins in the window.
@@ -54,7 +56,7 @@ pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysi
         last_with[trace.call_process(call).index()].is_some_and(|last| trace.calls.start[call.index()] > last)
     });
     let perhaps = |call: &&CallIdx| captures.may_contain(trace, **call);
-    let (mut orphans, mut negative, mut worst) = (0, 0, Ns::ZERO);
+    let (mut orphans, mut negative, mut worst, mut graph_ops) = (0, 0, Ns::ZERO, 0);
     for op in trace.ops.indices().filter(|op| window.contains(trace.ops.start[op.index()])) {
         match trace.ops.launch(op) {
             None => orphans += 1,
@@ -62,6 +64,10 @@ pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysi
                 let latency = trace.ops.start[op.index()] - trace.calls.start[call.index()];
                 negative += u64::from(latency < Ns::ZERO);
                 worst = worst.min(latency);
+                graph_ops += u64::from(
+                    trace.calls.kind[call.index()] == ApiKind::GraphLaunch
+                        && trace.ops.kind[op.index()] != OpKind::Graph,
+                );
             }
         }
     }
@@ -81,6 +87,7 @@ pub(super) fn launches(trace: &Trace, window: Interval, devices: &[DeviceAnalysi
         perhaps_captured_at_the_end: ending.iter().any(|call| perhaps(&call)),
         perhaps_captured: lost.iter().filter(perhaps).count() as u64,
         orphans,
+        graph_ops,
     }
 }
 

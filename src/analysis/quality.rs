@@ -166,6 +166,7 @@ pub(super) fn quality(
         orphan_ops: launches.orphans,
         launches_without_ops: launches.without_ops,
         negative_latency: launches.figures.negative_latency,
+        graph_ops: launches.graph_ops,
         profiler: profiler_inside_bubbles(trace, window, devices),
         stalled,
         capture_mode: trace.meta.capture_mode,

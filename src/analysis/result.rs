@@ -362,6 +362,8 @@ pub struct Quality {
     pub negative_latency: u64,
     /// Profiler overhead that lies inside bubbles.
     pub profiler: Ns,
+    /// Ops that launches of graphs submitted, each recorded by itself: recording costs the host time for each of them.
+    pub graph_ops: u64,
     /// Idle time whose root is [`Cause::Stalled`].
     pub stalled: Ns,
     /// How graph launches were recorded.

@@ -25,6 +25,23 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
     }
 }
 
+/// What is true of all times of a recording: that they were taken while recording, and what that adds, with what it comes to
+/// for the ops that launches of graphs submitted. The sentence is not ended. (Measured on an H200: 0.6 to 2.3 µs for a launch,
+/// 0.7 to 1.9 for an op of a graph, `docs/measurements/h200-record-overhead.md`.)
+pub fn while_recording(graph_ops: u64) -> String {
+    let mut text = "All times were taken while recording, which adds a microsecond or two to each launch".to_owned();
+    if graph_ops > 0 {
+        let ops = match graph_ops {
+            1 => "one".to_owned(),
+            ops => format!("{} of them", grouped(ops)),
+        };
+        let added = time(Ns(i64::try_from(graph_ops.saturating_mul(1_000)).unwrap_or(i64::MAX)));
+        text +=
+            &format!(", and about one for each op of a graph that is launched, with {ops} here some {added} in all");
+    }
+    text
+}
+
 /// A number of times: `once`, `12 times`.
 pub(crate) fn times(number: usize) -> String {
     match number {
@@ -238,5 +255,16 @@ mod tests {
         assert_eq!(counted(1, "bubble", "bubbles"), "1 bubble");
         assert_eq!(counted(2_000, "bubble", "bubbles"), "2,000 bubbles");
         assert_eq!((times(1), times(2_000)), ("once".to_owned(), "2,000 times".to_owned()));
+    }
+
+    #[test]
+    fn what_recording_adds_is_told_for_each_op_of_a_graph_too() {
+        let alone = "All times were taken while recording, which adds a microsecond or two to each launch";
+        assert_eq!(while_recording(0), alone);
+        for (ops, said) in [(1, "one here some 1.00 µs"), (4_000, "4,000 of them here some 4.00 ms")] {
+            let whole = format!("{alone}, and about one for each op of a graph that is launched, with {said} in all");
+            assert_eq!(while_recording(ops), whole);
+        }
+        assert!(while_recording(u64::MAX).ends_with(" in all"));
     }
 }

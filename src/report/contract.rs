@@ -585,6 +585,10 @@ pub struct Quality {
     pub launches_without_ops: u64,
     /// Profiler overhead inside bubbles.
     pub profiler_ns: Ns,
+    /// Ops that launches of graphs submitted, each recorded by itself: recording added about a microsecond of host time for
+    /// each (`docs/measurements/h200-record-overhead.md`).
+    #[serde(default)]
+    pub graph_ops: u64,
     /// What recording added to the same work without recording, when both were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inflation: Option<Inflation>,

@@ -297,6 +297,7 @@ fn quality(found: &analysis::Quality) -> Quality {
         orphan_ops: found.orphan_ops,
         launches_without_ops: found.launches_without_ops,
         profiler_ns: found.profiler,
+        graph_ops: found.graph_ops,
         inflation: None,
         warnings: found.warnings.clone(),
     }

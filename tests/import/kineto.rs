@@ -328,7 +328,12 @@ fn faults() -> Vec<(&'static str, String, &'static str, usize)> {
         ("a negative length", swap(r#""dur": 20"#, r#""dur": -20"#), "has no end", 4),
         ("no length", swap(r#""dur": 20, "#, ""), "has no end", 4),
         ("a device below zero", swap(r#""device": 0"#, r#""device": -1"#), "on a device that cannot be", 4),
-        ("a device beyond 32 bits", swap(r#""device": 0"#, r#""device": 1099511627776"#), "on a device that cannot be", 4),
+        (
+            "a device beyond 32 bits",
+            swap(r#""device": 0"#, r#""device": 1099511627776"#),
+            "on a device that cannot be",
+            4,
+        ),
         ("a device in words", swap(r#""device": 0"#, r#""device": "GPU""#), "on a device that cannot be", 4),
         (
             "a process below zero that is the device",

@@ -18,7 +18,7 @@ fn gaps_within_one_graph_launch_are_its_own() {
     assert_eq!(causes(device), [Cause::GraphInternal, Cause::GraphInternal, Cause::Stalled]);
     assert_eq!(device.idle_by_root[&Cause::GraphInternal], Ns(180));
     assert_eq!(found.launches.count, 1);
-    assert_eq!(found.launches.ops_per_launch_p50, 4);
+    assert_eq!((found.launches.ops_per_launch_p50, found.quality.graph_ops), (4, 4));
 }
 
 #[test]
@@ -40,6 +40,7 @@ fn an_opaque_graph_launch_is_busy() {
     let found = analysis(&scene.finish());
     assert_eq!(found.devices[0].partition.compute_only, Ns(100_000));
     assert!(found.quality.warnings.iter().any(|warning| warning.contains("recorded whole")));
+    assert_eq!(found.quality.graph_ops, 0, "recording costs time for one op");
 }
 
 #[test]

@@ -269,7 +269,7 @@ fn notes(compare: &Compare) -> Vec<String> {
         Origin::Live => notes.push(repetitions(compare)),
         Origin::Traces => notes.push(format!(
             "Read from trace files: the wall times were taken while recording, which adds a microsecond or two to each \
-             launch. Iterations are told apart by {}{}.",
+             launch, and about one for each op that the launch of a graph submits. Iterations are told apart by {}{}.",
             compare.aligned_by,
             if compare.aligned_by == Alignment::Workload {
                 ""

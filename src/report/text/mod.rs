@@ -17,7 +17,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style as Paint};
 
-pub use crate::analysis::words::{bytes, counted, grouped, moment, percent, percent_of, rate, time};
+pub use crate::analysis::words::{bytes, counted, grouped, moment, percent, percent_of, rate, time, while_recording};
 pub use compare::render as render_compare;
 pub use gate::{render as render_gate, render_all as render_gates};
 pub use ranks::render as render_ranks;

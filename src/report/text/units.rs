@@ -1,6 +1,8 @@
 //! Figures as people read them. The exact integers are in the JSON.
 
-pub(super) use crate::analysis::words::{counted, fraction, grouped as count, moment, percent, percent_of, time};
+pub(super) use crate::analysis::words::{
+    counted, fraction, grouped as count, moment, percent, percent_of, time, while_recording,
+};
 
 /// A factor with three significant digits: `1.00×`, `12.3×`, `145×`.
 pub(super) fn factor(ratio: f64) -> String {

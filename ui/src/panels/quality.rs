@@ -21,8 +21,13 @@ struct Fact {
 }
 
 /// What is true of all times.
-const TRACED: &str = "All times were taken while recording, which adds a microsecond or two to each launch: that counts where \
-    launches set the pace, and Record can measure it by comparing with runs that are not recorded.";
+fn traced(graph_ops: u64) -> String {
+    format!(
+        "{}: that counts where launches set the pace, and Record can measure it by comparing with runs that are not \
+         recorded.",
+        text::while_recording(graph_ops)
+    )
+}
 
 /// Between two groups of facts.
 const APART: f32 = 24.0;
@@ -72,7 +77,7 @@ pub(super) fn reliability_ui(ui: &mut Ui, quality: &Quality, any_device: bool, p
             true => "Nothing was lost or is in doubt in the recording.",
             false => "Idle figures can be relied on, with what is said above.",
         };
-        ui.colored_label(palette.weak_text, format!("{text} {TRACED}"));
+        ui.colored_label(palette.weak_text, format!("{text} {}", traced(quality.graph_ops)));
     }
 }
 

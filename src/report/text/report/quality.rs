@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::Style;
 use super::table::paragraph;
-use super::units::{count, counted, time};
+use super::units::{count, counted, time, while_recording};
 use crate::report::contract::{Inflation, Quality, Report};
 use crate::trace::{CaptureMode, Ns};
 
@@ -46,9 +46,14 @@ pub(super) fn quality(report: &Report, out: &mut dyn Write, style: Style) -> io:
             time(unprofiled_ns),
             100.0 * (ratio - 1.0),
         ),
-        None => "All times were taken while recording, which adds a microsecond or two to each launch: `bubble-report \
-                 compare WORKLOAD` measures how much, on a workload of its own."
-            .to_owned(),
+        None => format!(
+            "{}{}: `bubble-report compare WORKLOAD` measures how much, on a workload of its own.",
+            while_recording(quality.graph_ops),
+            match (quality.graph_ops, report.source.format.as_str()) {
+                (1.., "bubcap") => " (not with `record --graphs graph`)",
+                _ => "",
+            }
+        ),
     });
     notes.extend(quality.warnings.iter().map(|warning| sentence(warning)));
     for note in notes {
