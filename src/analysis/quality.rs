@@ -1,6 +1,8 @@
 //! What the figures are worth.
 
-use crate::trace::{CaptureMode, Interval, Ns, OpKind, Side, Trace, Unrecorded};
+use rustc_hash::FxHashMap;
+
+use crate::trace::{ApiKind, CallIdx, CaptureMode, Interval, Ns, OpKind, Side, Trace, Unrecorded};
 
 use super::cause::Cause;
 use super::launches::Launches;
@@ -167,6 +169,7 @@ pub(super) fn quality(
         launches_without_ops: launches.without_ops,
         negative_latency: launches.figures.negative_latency,
         graph_ops: launches.graph_ops,
+        graph_launch_idle: idle_in_graph_launches(trace, devices),
         profiler: profiler_inside_bubbles(trace, window, devices),
         stalled,
         capture_mode: trace.meta.capture_mode,
@@ -249,6 +252,29 @@ fn in_part(missing: &[Interval], end: Ns) -> String {
 
 /// Profiler overhead of any thread that lies inside bubbles, whether or not it explains them. Overlapping records
 /// count once.
+/// What recording adds to the launch of a graph for each of its ops, about: 0.7 to 1.9 µs on an H200 with CUPTI 13.0
+/// (`docs/measurements/h200-record-overhead.md`).
+pub(super) const RECORDING_A_GRAPH_OP: Ns = Ns(1_000);
+
+/// Idle time inside the launches of graphs that end it, for each up to what recording adds.
+fn idle_in_graph_launches(trace: &Trace, devices: &[DeviceAnalysis]) -> Ns {
+    let mut inside = FxHashMap::<CallIdx, Ns>::default();
+    for bubble in devices.iter().flat_map(|device| &device.bubbles) {
+        if let Some(call) = bubble.launch.filter(|&call| trace.calls.kind[call.index()] == ApiKind::GraphLaunch) {
+            // Most bubbles between the ops of a graph begin when its launch has returned.
+            let overlap = bubble.interval.overlap(trace.calls.interval(call));
+            if overlap > Ns::ZERO {
+                *inside.entry(call).or_default() += overlap;
+            }
+        }
+    }
+    let added = |call| {
+        let nodes = trace.call_ops(call).iter().filter(|op| trace.ops.kind[op.index()] != OpKind::Graph).count();
+        Ns(RECORDING_A_GRAPH_OP.0.saturating_mul(i64::try_from(nodes).unwrap_or(i64::MAX)))
+    };
+    inside.into_iter().map(|(call, idle)| idle.min(added(call))).sum()
+}
+
 fn profiler_inside_bubbles(trace: &Trace, window: Interval, devices: &[DeviceAnalysis]) -> Ns {
     let mut union: Vec<Interval> = Vec::new();
     for overhead in trace.overheads.iter().filter(|overhead| overhead.kind.is_profiler()) {

@@ -364,6 +364,8 @@ pub struct Quality {
     pub profiler: Ns,
     /// Ops that launches of graphs submitted, each recorded by itself: recording costs the host time for each of them.
     pub graph_ops: u64,
+    /// Idle time that lies inside those launches and may come from recording, by a microsecond for each of their ops.
+    pub graph_launch_idle: Ns,
     /// Idle time whose root is [`Cause::Stalled`].
     pub stalled: Ns,
     /// How graph launches were recorded.

@@ -1,6 +1,7 @@
 //! Figures and counts as people read them: in the sentences of the analysis, in the text reports and in the window. The
 //! exact integers are in the JSON.
 
+use super::quality::RECORDING_A_GRAPH_OP;
 use crate::trace::Ns;
 
 /// A number with its thousands apart.
@@ -26,18 +27,24 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
 }
 
 /// What is true of all times of a recording: that they were taken while recording, and what that adds, with what it comes to
-/// for the ops that launches of graphs submitted. The sentence is not ended. (Measured on an H200: 0.6 to 2.3 µs for a launch,
-/// 0.7 to 1.9 for an op of a graph, `docs/measurements/h200-record-overhead.md`.)
-pub fn while_recording(graph_ops: u64) -> String {
+/// for the ops that launches of graphs submitted, and how much of that may be idle time of the GPU. The sentence is not ended.
+/// (Measured on an H200: 0.6 to 2.3 µs for a launch, 0.7 to 1.9 for an op of a graph,
+/// `docs/measurements/h200-record-overhead.md`.)
+pub fn while_recording(graph_ops: u64, graph_launch_idle: Ns) -> String {
     let mut text = "All times were taken while recording, which adds a microsecond or two to each launch".to_owned();
     if graph_ops > 0 {
         let ops = match graph_ops {
             1 => "one".to_owned(),
             ops => format!("{} of them", grouped(ops)),
         };
-        let added = time(Ns(i64::try_from(graph_ops.saturating_mul(1_000)).unwrap_or(i64::MAX)));
-        text +=
-            &format!(", and about one for each op of a graph that is launched, with {ops} here some {added} in all");
+        let ops_ns = i64::try_from(graph_ops).unwrap_or(i64::MAX).saturating_mul(RECORDING_A_GRAPH_OP.0);
+        text += &format!(
+            ", and about one for each op of a graph that is launched: with {ops} here some {}",
+            time(Ns(ops_ns))
+        );
+        if graph_launch_idle > Ns::ZERO {
+            text += &format!(", of which {} may be idle time of the GPU", time(graph_launch_idle));
+        }
     }
     text
 }
@@ -260,11 +267,15 @@ mod tests {
     #[test]
     fn what_recording_adds_is_told_for_each_op_of_a_graph_too() {
         let alone = "All times were taken while recording, which adds a microsecond or two to each launch";
-        assert_eq!(while_recording(0), alone);
-        for (ops, said) in [(1, "one here some 1.00 µs"), (4_000, "4,000 of them here some 4.00 ms")] {
-            let whole = format!("{alone}, and about one for each op of a graph that is launched, with {said} in all");
-            assert_eq!(while_recording(ops), whole);
+        assert_eq!(while_recording(0, Ns::ZERO), alone);
+        for (ops, idle, said) in [
+            (1, 0, "one here some 1.00 µs"),
+            (4_000, 0, "4,000 of them here some 4.00 ms"),
+            (4_000, 2_500_000, "4,000 of them here some 4.00 ms, of which 2.50 ms may be idle time of the GPU"),
+        ] {
+            let whole = format!("{alone}, and about one for each op of a graph that is launched: with {said}");
+            assert_eq!(while_recording(ops, Ns(idle)), whole);
         }
-        assert!(while_recording(u64::MAX).ends_with(" in all"));
+        assert!(while_recording(u64::MAX, Ns::ZERO).contains("here some"));
     }
 }

@@ -589,6 +589,9 @@ pub struct Quality {
     /// each (`docs/measurements/h200-record-overhead.md`).
     #[serde(default)]
     pub graph_ops: u64,
+    /// Idle time that lies inside those launches and may come from recording, by a microsecond for each of their ops.
+    #[serde(default)]
+    pub graph_launch_idle_ns: Ns,
     /// What recording added to the same work without recording, when both were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inflation: Option<Inflation>,

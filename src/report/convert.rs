@@ -298,6 +298,7 @@ fn quality(found: &analysis::Quality) -> Quality {
         launches_without_ops: found.launches_without_ops,
         profiler_ns: found.profiler,
         graph_ops: found.graph_ops,
+        graph_launch_idle_ns: found.graph_launch_idle,
         inflation: None,
         warnings: found.warnings.clone(),
     }

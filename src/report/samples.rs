@@ -337,6 +337,7 @@ pub(super) fn many_devices() -> Report {
         PeerWait { device: 1, collectives: 38, wait_ns: Ns(290_000_000) },
         PeerWait { device: 3, collectives: 1, wait_ns: Ns(11_000_000) },
     ];
+    (report.quality.graph_ops, report.quality.graph_launch_idle_ns) = (40_000, Ns(31_200_000));
     report.bubbles = vec![bubble(3_201_442, 120_000_000)];
     report.bubbles[0].device = 3;
     report.bubbles[0].root =

@@ -44,6 +44,23 @@ fn an_opaque_graph_launch_is_busy() {
 }
 
 #[test]
+fn idle_time_in_the_launch_of_a_graph_may_come_from_recording_up_to_a_microsecond_for_each_op() {
+    // The device is idle for 30 µs of the first launch, which has 3 ops, for 2 µs of the second, which begins beside work,
+    // for all 5 µs of a launch of a kernel, and for 8 µs of that of a graph that is recorded as one op.
+    let mut scene = Scene::new();
+    scene.launch(1, (0, 4_000), 7, (5_000, 10_000));
+    scene.call("cudaGraphLaunch_v10000", 2, 20_000, 50_000);
+    (0..3).for_each(|node| scene.kernel(7, 2, 51_000 + 2_000 * node, 52_000 + 2_000 * node));
+    scene.call("cudaGraphLaunch_v10000", 3, 53_000, 58_000);
+    (0..3).for_each(|node| scene.kernel(7, 3, 58_000 + 2_000 * node, 59_000 + 2_000 * node));
+    scene.launch(4, (70_000, 75_000), 7, (76_000, 80_000));
+    scene.call("cudaGraphLaunch_v10000", 5, 90_000, 98_000);
+    scene.op(OpKind::Graph, Detail::None, 7, 5, 99_000, 109_000);
+    let quality = analysis(&scene.finish()).quality;
+    assert_eq!((quality.graph_ops, quality.graph_launch_idle), (6, Ns(3_000 + 2_000)));
+}
+
+#[test]
 fn launches_into_a_capture_make_no_ops() {
     let mut scene = Scene::new();
     scene.call("cudaStreamBeginCapture_v10000", 1, 0, 1_000);

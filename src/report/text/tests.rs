@@ -7,7 +7,7 @@ use crate::analysis::replay::Change;
 use crate::analysis::{self, Cause, FindingId};
 use crate::open::open;
 use crate::report::compare::Compare;
-use crate::report::contract::{Blamed, Report};
+use crate::report::contract::{Blamed, Inflation, Quality, Report};
 use crate::report::{Limit, gate, samples};
 use crate::trace::Ns;
 use unicode_width::UnicodeWidthStr;
@@ -48,6 +48,28 @@ fn many_variants() -> Compare {
         .map(|index| samples::run(&name(index), 20_000 * index as i64, 10, Some(&roots(index as i64))))
         .collect();
     Compare::new(Default::default(), &runs).unwrap()
+}
+
+/// What recording adds to graphs is beside the causes where it is much of the idle time, and how to do without it where
+/// that can be done.
+#[test]
+fn what_recording_adds_to_graphs_is_told_where_it_counts() {
+    let said = |graph_launch_idle_ns, format: &str, inflation| {
+        let mut report = samples::many_devices();
+        report.source.format = format.to_owned();
+        report.quality = Quality { graph_launch_idle_ns, inflation, ..report.quality };
+        let text = text(&report, Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+        [
+            text.contains("of the idle time may come from recording each op of a graph"),
+            text.contains("with 40,000 of them here some 40.0 ms"),
+            text.contains("`record --graphs graph` does not add that."),
+        ]
+    };
+    // Of 420 ms idle time.
+    assert_eq!(said(Ns(21_000_000), "bubcap", None), [true, true, true]);
+    assert_eq!(said(Ns(20_900_000), "kineto", None), [false, true, false]);
+    let measured = Inflation { unprofiled_ns: Ns(100), profiled_ns: Ns(150), ratio: 1.5 };
+    assert_eq!(said(Ns(40_000_000), "bubcap", Some(measured)), [false; 3]);
 }
 
 #[test]

@@ -21,11 +21,11 @@ struct Fact {
 }
 
 /// What is true of all times.
-fn traced(graph_ops: u64) -> String {
+fn traced(quality: &Quality) -> String {
     format!(
         "{}: that counts where launches set the pace, and Record can measure it by comparing with runs that are not \
          recorded.",
-        text::while_recording(graph_ops)
+        text::while_recording(quality.graph_ops, quality.graph_launch_idle)
     )
 }
 
@@ -77,7 +77,7 @@ pub(super) fn reliability_ui(ui: &mut Ui, quality: &Quality, any_device: bool, p
             true => "Nothing was lost or is in doubt in the recording.",
             false => "Idle figures can be relied on, with what is said above.",
         };
-        ui.colored_label(palette.weak_text, format!("{text} {}", traced(quality.graph_ops)));
+        ui.colored_label(palette.weak_text, format!("{text} {}", traced(quality)));
     }
 }
 

@@ -14,6 +14,8 @@ use crate::trace::Ns;
 
 /// Rows of a breakdown below this share of the whole are summed up.
 const SMALL: f64 = 0.005;
+/// From which share of the idle time on it is said beside its causes what of it recording may have made.
+const WORTH_A_WORD: f64 = 0.05;
 /// Further columns before a line beneath a row.
 const BENEATH: usize = 4;
 
@@ -98,6 +100,14 @@ pub(super) fn idle(report: &Report, out: &mut dyn Write, style: Style) -> io::Re
     let roots: Vec<(&str, Ns, Because)> =
         roots.into_iter().map(|(cause, part)| (cause.as_str(), part, because(&report.devices, cause, part))).collect();
     breakdown(out, style, &roots, all)?;
+    let recording = report.quality.graph_launch_idle_ns;
+    if report.quality.inflation.is_none() && fraction(recording, all) >= WORTH_A_WORD {
+        let text = format!(
+            "Some {} of the idle time may come from recording each op of a graph, which holds the graph's launch up.",
+            time(recording)
+        );
+        paragraph(out, style, style.faint(), "  ", &text)?;
+    }
 
     if negligible(report) {
         return Ok(());

@@ -46,14 +46,15 @@ pub(super) fn quality(report: &Report, out: &mut dyn Write, style: Style) -> io:
             time(unprofiled_ns),
             100.0 * (ratio - 1.0),
         ),
-        None => format!(
-            "{}{}: `bubble-report compare WORKLOAD` measures how much, on a workload of its own.",
-            while_recording(quality.graph_ops),
+        None => {
+            let compare = "`bubble-report compare WORKLOAD` measures how much, on a workload of its own.";
+            let times = while_recording(quality.graph_ops, quality.graph_launch_idle_ns);
             match (quality.graph_ops, report.source.format.as_str()) {
-                (1.., "bubcap") => " (not with `record --graphs graph`)",
-                _ => "",
+                (0, _) => format!("{times}: {compare}"),
+                (_, "bubcap") => format!("{times}. `record --graphs graph` does not add that. {compare}"),
+                _ => format!("{times}. {compare}"),
             }
-        ),
+        }
     });
     notes.extend(quality.warnings.iter().map(|warning| sentence(warning)));
     for note in notes {
