@@ -5,6 +5,7 @@
 
 mod probe;
 mod recorded_pairs;
+mod without_recording;
 
 use std::path::{Path, PathBuf};
 

@@ -334,7 +334,7 @@ fn general_assumptions<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<&'s
                 &["the streams' work does not depend on each other, and ops keep their length when they overlap"]
             }
             Change::Host { .. } | Change::HostSteps { .. } => &["time inside API calls stays as it is"],
-            Change::NoTracer(_) => &["the tracer adds the same to every call and to every launch"],
+            Change::NoTracer(_) => &["the tracer adds the same to every call, to every launch and to every op of a graph"],
         });
     }
     list

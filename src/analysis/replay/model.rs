@@ -52,6 +52,8 @@ impl Flags {
     pub(super) const HELD: Self = Self(4);
     /// It is a graph's.
     pub(super) const GRAPH: Self = Self(8);
+    /// Its call launches a graph of which every op was recorded.
+    pub(super) const NODES: Self = Self(128);
     /// The call goes on with the spin of the call before it on its thread: together they are one call.
     pub(super) const CONTINUES: Self = Self(32);
     /// Its call launches one kernel.

@@ -183,6 +183,8 @@ pub(super) fn run<const K: usize>(
 
         let works = works_from..step.works_end as usize;
         works_from = works.end;
+        // What recording adds to the launch of a graph is told by its ops.
+        let more = if step.flags.has(Flags::NODES) { works.len().saturating_sub(1) } else { 0 };
         let dependencies_from = dependency;
         while model.dependencies.get(dependency).is_some_and(|next| next.step as usize == index) {
             dependency += 1;
@@ -195,11 +197,12 @@ pub(super) fn run<const K: usize>(
                 Action::GraphInside => heads.get(step.thread as usize).map_or(Ns::MIN, |head| head[k]),
                 action => {
                     let latency = if action.is_free() { step.usual_latency(latency, usual) } else { latency };
-                    let begins = start[k].saturating_add(plans[k].latency(latency));
-                    match action {
-                        Action::GraphHead { more, .. } => begins.saturating_add(model.graph_nodes(more)),
-                        _ => begins,
-                    }
+                    start[k].saturating_add(match action {
+                        Action::GraphHead { more, .. } => {
+                            plans[k].latency(latency.saturating_add(model.graph_nodes(more)), more.into())
+                        }
+                        _ => plans[k].latency(latency, more),
+                    })
                 }
             });
             block.hold(&mut base, &plans, &actions, typical, (&lanes, &copies));
@@ -219,7 +222,8 @@ pub(super) fn run<const K: usize>(
                         starts[k] = lanes[stream][k];
                         if work.op != NONE {
                             // The program still comes to this place: without its first or last op it is no shorter.
-                            let reached = start[k].saturating_add(plans[k].latency(step.usual_latency(latency, usual)));
+                            let reached =
+                                start[k].saturating_add(plans[k].latency(step.usual_latency(latency, usual), more));
                             extents[device][k].reach(reached);
                         }
                         continue;
@@ -257,7 +261,7 @@ pub(super) fn run<const K: usize>(
         if step.thread != NONE {
             let end: [Ns; K] = std::array::from_fn(|k| match actions[k] {
                 Action::Remove | Action::GraphInside => start[k],
-                Action::NoWait => start[k].saturating_add(plans[k].length(model.submit)),
+                Action::NoWait => start[k].saturating_add(plans[k].length(model.submit, more)),
                 Action::GraphHead { more, usual } => {
                     let one = match step.wait {
                         NONE if usual => step.length.min(model.usual_length(step)),
@@ -265,15 +269,15 @@ pub(super) fn run<const K: usize>(
                         _ => model.submit,
                     };
                     let length = model.graph_call.unwrap_or(one.saturating_add(model.graph_nodes(more)));
-                    start[k].saturating_add(plans[k].length(length))
+                    start[k].saturating_add(plans[k].length(length, more.into()))
                 }
                 Action::Usual if step.wait == NONE => {
-                    start[k].saturating_add(plans[k].length(step.length.min(model.usual_length(step))))
+                    start[k].saturating_add(plans[k].length(step.length.min(model.usual_length(step)), more))
                 }
-                Action::Keep if step.wait == NONE => start[k].saturating_add(plans[k].length(step.length)),
+                Action::Keep if step.wait == NONE => start[k].saturating_add(plans[k].length(step.length, more)),
                 Action::Keep | Action::Usual => {
                     let done = start[k].max(lanes[step.wait as usize][k]);
-                    start[k].max(done.saturating_add(plans[k].length(step.length)))
+                    start[k].max(done.saturating_add(plans[k].length(step.length, more)))
                 }
             });
             let thread = &mut threads[step.thread as usize];
@@ -393,16 +397,16 @@ impl Plan {
         scaled(gap.saturating_sub(once), self.host_millionths).saturating_add(scaled(once, self.once_millionths))
     }
 
-    /// A call's length.
+    /// The length of a call that submits so many ops of a graph besides the first.
     #[inline]
-    fn length(&self, length: Ns) -> Ns {
-        self.tracer.map_or(length, |tracer| without(length, tracer.per_call))
+    fn length(&self, length: Ns, more: usize) -> Ns {
+        self.tracer.map_or(length, |tracer| without(length, tracer.per_call, tracer.of_graph(more)))
     }
 
-    /// A launch latency.
+    /// A launch latency, of so many ops of a graph besides the first.
     #[inline]
-    fn latency(&self, latency: Ns) -> Ns {
-        self.tracer.map_or(latency, |tracer| without(latency, tracer.per_latency))
+    fn latency(&self, latency: Ns, more: usize) -> Ns {
+        self.tracer.map_or(latency, |tracer| without(latency, tracer.per_latency, tracer.of_graph(more)))
     }
 }
 
@@ -412,7 +416,8 @@ fn scaled(time: Ns, millionths: u32) -> Ns {
     Ns(i64::try_from(scaled).unwrap_or(i64::MAX))
 }
 
-/// A time without the tracer's part in it, which is never taken to be more than half.
-fn without(time: Ns, cost: Ns) -> Ns {
-    time.saturating_sub(cost.max_zero().min(Ns(time.get() / 2).max_zero()))
+/// A time without the tracer's part in it, which is never taken to be more than half; with the ops of a graph three quarters.
+fn without(time: Ns, cost: Ns, of_graph: Ns) -> Ns {
+    let most = if of_graph > Ns::ZERO { time.get() / 4 * 3 } else { time.get() / 2 };
+    time.saturating_sub(cost.saturating_add(of_graph).max_zero().min(Ns(most).max_zero()))
 }

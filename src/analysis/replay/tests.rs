@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analysis::scene::Scene;
-use crate::trace::{MemoryKind, StreamKind, SyncKind};
+use crate::trace::{Detail, MemoryKind, OpKind, StreamKind, SyncKind};
 
 const US: i64 = 1_000;
 
@@ -329,6 +329,37 @@ fn host_and_tracer_are_scaled() {
         Some(Ns(10 * 2 * US)),
         "no more than half"
     );
+}
+
+#[test]
+fn the_tracer_adds_to_the_launch_of_a_graph_with_each_op_that_is_recorded() {
+    // Ten graphs, each launched for 40 µs when the one before has ended: of 20 nodes, of one that stands for all, and a copy
+    // that the driver makes in 20 parts.
+    let gain = |name: &str, nodes: i64, kind: OpKind, change: &str| {
+        let mut scene = Scene::new();
+        for index in 0..10 {
+            let (at, id) = (index * 100 * US, index as u64 + 1);
+            scene.call(name, id, at, at + 40 * US);
+            for node in 0..nodes {
+                let start = at + 41 * US + node * US;
+                let detail = match kind {
+                    OpKind::Copy => {
+                        Detail::Copy { from: MemoryKind::Pageable, to: MemoryKind::Device, asynchronous: false }
+                    }
+                    _ => Detail::None,
+                };
+                scene.op(kind, detail, 7, id, start, start + US);
+            }
+        }
+        changed(&scene.finish(), &[change.parse().unwrap()]).gain.unwrap()
+    };
+    let graph = "cudaGraphLaunch_v10000";
+    // 1 µs and 19 of the call: the launches follow it, the first op is not waited for.
+    assert_eq!(gain(graph, 20, OpKind::Kernel, "no-tracer"), Ns(9 * 20 * US));
+    assert_eq!(gain(graph, 20, OpKind::Kernel, "no-tracer=500"), Ns(9 * 10 * US));
+    assert_eq!(gain(graph, 20, OpKind::Kernel, "no-tracer=100000"), Ns(9 * 30 * US), "no more than three quarters");
+    assert_eq!(gain(graph, 1, OpKind::Graph, "no-tracer"), Ns(9 * US));
+    assert_eq!(gain("cudaMemcpy_v3020", 20, OpKind::Copy, "no-tracer"), Ns(9 * US));
 }
 
 #[test]

@@ -54,8 +54,10 @@ impl Maker<'_> {
         let first_op = (block[0].op != NONE).then_some(block[0].op as usize);
         step.latency = base.saturating_sub(call.start);
         step.device = trace.streams[block[0].stream.index()].device.0;
-        if step.call().is_some_and(|call| trace.calls.kind[call.index()] == ApiKind::Launch) {
-            step.flags.set(Flags::LAUNCH);
+        match step.call().map(|call| trace.calls.kind[call.index()]) {
+            Some(ApiKind::Launch) => step.flags.set(Flags::LAUNCH),
+            Some(ApiKind::GraphLaunch) if block.len() > 1 => step.flags.set(Flags::NODES),
+            _ => {}
         }
         if block.len() > 1 || first_op.is_some_and(|op| trace.ops.graph[op].is_some()) {
             step.flags.set(Flags::GRAPH);
