@@ -28,7 +28,7 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
 
 /// What is true of all times of a recording: that they were taken while recording, and what that adds, with what it comes to
 /// for the ops that launches of graphs submitted, and how much of that may be idle time of the GPU. The sentence is not ended.
-/// (Measured on an H200: 0.6 to 2.3 µs for a launch, 0.7 to 1.9 for an op of a graph,
+/// (Measured on an H200: 1.9 to 2.4 µs for a launch, 0.7 to 1.9 for an op of a graph,
 /// `docs/measurements/h200-record-overhead.md`.)
 pub fn while_recording(graph_ops: u64, graph_launch_idle: Ns) -> String {
     let mut text = "All times were taken while recording, which adds a microsecond or two to each launch".to_owned();

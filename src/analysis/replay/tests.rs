@@ -354,7 +354,7 @@ fn the_tracer_adds_to_the_launch_of_a_graph_with_each_op_that_is_recorded() {
         changed(&scene.finish(), &[change.parse().unwrap()]).gain.unwrap()
     };
     let graph = "cudaGraphLaunch_v10000";
-    // 1 µs and 19 of the call: the launches follow it, the first op is not waited for.
+    // 1 µs for the call and 19 for its further ops, of each launch that another one follows.
     assert_eq!(gain(graph, 20, OpKind::Kernel, "no-tracer"), Ns(9 * 20 * US));
     assert_eq!(gain(graph, 20, OpKind::Kernel, "no-tracer=500"), Ns(9 * 10 * US));
     assert_eq!(gain(graph, 20, OpKind::Kernel, "no-tracer=100000"), Ns(9 * 30 * US), "no more than three quarters");
