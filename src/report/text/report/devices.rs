@@ -103,7 +103,8 @@ pub(super) fn idle(report: &Report, out: &mut dyn Write, style: Style) -> io::Re
     let recording = report.quality.graph_launch_idle_ns;
     if report.quality.inflation.is_none() && fraction(recording, all) >= WORTH_A_WORD {
         let text = format!(
-            "Some {} of the idle time may come from recording each op of a graph, which holds the graph's launch up.",
+            "Some {} of the idle time may come from recording each op of a graph, which holds the graph's launch up: \
+             without, there is less to gain as well.",
             time(recording)
         );
         paragraph(out, style, style.faint(), "  ", &text)?;
